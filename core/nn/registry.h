@@ -1,0 +1,58 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "absl/functional/function_ref.h"
+#include "absl/strings/string_view.h"
+#include "absl/types/span.h"
+#include "core/autograd/parameter.h"
+#include "core/random/random.h"
+
+namespace forerun {
+
+// How a parameter starts. Values are a function of (seed, logical name, index in the global
+// shape), so every layout starts from the same model.
+struct Init {
+  enum class Kind : uint8_t { kZeros, kOnes, kNormal };
+  Kind kind = Kind::kZeros;
+  double stddev = 0.0;  // kNormal
+
+  static Init Zeros() { return {Kind::kZeros, 0.0}; }
+  static Init Ones() { return {Kind::kOnes, 0.0}; }
+  static Init Normal(double stddev) { return {Kind::kNormal, stddev}; }
+};
+
+// Owns the parameters of one model chunk.
+//
+// Layers declare parameters while they are built and keep the pointer; ids are given by
+// Register(), once, in any permutation of the declarations. The order changes nothing but ids:
+// that is what Forerun promises, so a model's builder may pass any.
+class ParameterRegistry {
+ public:
+  // Fails a check when the name was declared before, or the box leaves the global shape.
+  const Parameter& Declare(ParameterSpec spec, Init init);
+
+  // All parameters by id. Declaration order, unless Permute was called.
+  absl::Span<const Parameter* const> parameters() const { return order_; }
+  const Init& init(const Parameter& parameter) const;
+
+  // The registration order becomes order[0], order[1], ... of the declarations, and ids follow.
+  // Before the first use of an id.
+  void Permute(absl::Span<const int> order);
+
+ private:
+  struct Entry;
+  std::vector<std::unique_ptr<Parameter>> owned_;
+  std::vector<const Parameter*> order_;
+  std::vector<Init> inits_;  // by id
+};
+
+// Writes the local box of a parameter's initial value, row-major. Key: Root(seed).Fold("init").
+// Fold(name); logical index: row-major in the global shape.
+void InitialValue(const Parameter& parameter, const Init& init, uint64_t seed,
+                  absl::Span<float> out);
+
+}  // namespace forerun

@@ -1,0 +1,87 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <cstdint>
+#include <memory>
+
+#include "core/base/check.h"
+#include "core/device/allocator.h"
+#include "core/device/device.h"
+#include "core/tensor/dtype.h"
+#include "core/tensor/shape.h"
+
+namespace forerun {
+
+// A strided view of typed memory on one device, cheap to copy. Copies and views share the memory
+// and keep its owner alive; the owner may be an allocation, a mapped file or a parameter lease.
+//
+// Invariants
+//  1. A defined tensor's elements lie inside its owner's memory. A meta tensor has none: asking
+//     for its values is a failed check that names the caller's operation.
+//  2. A read-only tensor gives no mutable pointer, nor does any view of it.
+//
+// Threads: a Tensor object belongs to one thread; several may hold copies. Who may touch the
+// elements when is the business of whoever shares them (a stream, a Work, a lease).
+class Tensor {
+ public:
+  enum class Access : uint8_t { kReadWrite, kReadOnly };
+
+  Tensor() = default;  // undefined
+
+  // Uninitialised contiguous memory. `allocator` and `stream` must outlive the tensor: the memory
+  // goes back to `allocator` in the order of `stream` when the last view is gone.
+  static Tensor Empty(Allocator& allocator, Stream& stream, const Shape& shape, DType dtype);
+
+  // A contiguous view of memory that somebody else owns; `owner` may be null for memory known to
+  // live longer. `data` is null on meta.
+  static Tensor Wrap(std::shared_ptr<const void> owner, void* data, const Shape& shape,
+                     DType dtype, Device device = {}, Access access = Access::kReadWrite);
+
+  bool defined() const { return defined_; }
+  const Shape& shape() const { return shape_; }
+  const Shape& strides() const { return strides_; }  // in elements
+  int rank() const { return shape_.rank(); }
+  int64_t dim(int index) const { return shape_[index]; }
+  int64_t numel() const { return shape_.numel(); }
+  int64_t bytes() const { return numel() * SizeOf(dtype_); }
+  DType dtype() const { return dtype_; }
+  Device device() const { return device_; }
+  bool is_meta() const { return device_.kind == DeviceKind::kMeta; }
+  bool is_contiguous() const;
+  bool read_only() const { return access_ == Access::kReadOnly; }
+
+  template <typename T>
+  const T* data() const {
+    FR_CHECK_EQ(dtype_, DTypeOf<T>::value) << "element type";
+    return static_cast<const T*>(raw_data());
+  }
+  template <typename T>
+  T* mutable_data() const {
+    FR_CHECK_EQ(dtype_, DTypeOf<T>::value) << "element type";
+    return static_cast<T*>(raw_mutable_data());
+  }
+  const void* raw_data() const;
+  void* raw_mutable_data() const;
+
+  // Views. None copies.
+  Tensor View(const Shape& shape) const;  // contiguous tensors; the same number of elements
+  // Elements [begin, end) along `dim`.
+  Tensor Slice(int dim, int64_t begin, int64_t end) const;
+  // One dim of extent a*b seen as two of extents a (outer) and b.
+  Tensor SplitDim(int dim, int64_t outer, int64_t inner) const;
+  // The same elements seen as rows: [numel / dim(-1), dim(-1)]. Needs leading dims that collapse.
+  Tensor AsMatrix() const;
+  Tensor AsReadOnly() const;
+
+ private:
+  std::shared_ptr<const void> owner_;
+  void* data_ = nullptr;
+  Shape shape_;
+  Shape strides_;
+  DType dtype_ = DType::kF32;
+  Device device_;
+  Access access_ = Access::kReadWrite;
+  bool defined_ = false;
+};
+
+}  // namespace forerun
