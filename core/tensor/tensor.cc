@@ -26,6 +26,10 @@ class Allocation {
   void* const data_;
 };
 
+std::ostream& operator<<(std::ostream& out, const Tensor::Reader& reader) {
+  return out << reader.function << " (" << reader.file << ':' << reader.line << ')';
+}
+
 }  // namespace
 
 Tensor Tensor::Empty(Allocator& allocator, Stream& stream, const Shape& shape, DType dtype) {
@@ -57,15 +61,21 @@ bool Tensor::is_contiguous() const {
   return true;
 }
 
-const void* Tensor::raw_data() const {
-  FR_CHECK(defined_) << "the tensor is undefined";
-  FR_CHECK(!is_meta()) << "a meta tensor of shape " << shape_ << " has no values to read";
+const void* Tensor::raw_data(Reader reader) const {
+  FR_CHECK(defined_) << reader << " reads an undefined tensor";
+  FR_CHECK(!is_meta()) << reader << " reads the values of a meta tensor of shape " << shape_
+                       << ", which has none";
   return data_;
 }
 
-void* Tensor::raw_mutable_data() const {
-  FR_CHECK(!read_only()) << "a read-only tensor of shape " << shape_ << " is not to be written";
-  return const_cast<void*>(raw_data());
+void* Tensor::raw_mutable_data(Reader reader) const {
+  FR_CHECK(!read_only()) << reader << " writes to a read-only tensor of shape " << shape_;
+  return const_cast<void*>(raw_data(reader));
+}
+
+const void* Tensor::Typed(DType dtype, Reader reader) const {
+  FR_CHECK_EQ(dtype, dtype_) << reader << " takes elements of a tensor of shape " << shape_;
+  return raw_data(reader);
 }
 
 Tensor Tensor::View(const Shape& shape) const {

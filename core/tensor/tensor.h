@@ -17,7 +17,7 @@ namespace forerun {
 //
 // Invariants
 //  1. A defined tensor's elements lie inside its owner's memory. A meta tensor has none: asking
-//     for its values is a failed check that names the caller's operation.
+//     for its values is a failed check that names the function which asked.
 //  2. A read-only tensor gives no mutable pointer, nor does any view of it.
 //
 // Threads: a Tensor object belongs to one thread; several may hold copies. Who may touch the
@@ -25,6 +25,18 @@ namespace forerun {
 class Tensor {
  public:
   enum class Access : uint8_t { kReadWrite, kReadOnly };
+
+  // The place in the source that asks for a tensor's elements.
+  struct Reader {
+    const char* function;
+    const char* file;
+    int line;
+
+    static constexpr Reader Here(const char* function = __builtin_FUNCTION(),
+                                 const char* file = __builtin_FILE(), int line = __builtin_LINE()) {
+      return Reader{function, file, line};
+    }
+  };
 
   Tensor() = default;  // undefined
 
@@ -34,8 +46,8 @@ class Tensor {
 
   // A contiguous view of memory that somebody else owns; `owner` may be null for memory known to
   // live longer. `data` is null on meta.
-  static Tensor Wrap(std::shared_ptr<const void> owner, void* data, const Shape& shape,
-                     DType dtype, Device device = {}, Access access = Access::kReadWrite);
+  static Tensor Wrap(std::shared_ptr<const void> owner, void* data, const Shape& shape, DType dtype,
+                     Device device = {}, Access access = Access::kReadWrite);
 
   bool defined() const { return defined_; }
   const Shape& shape() const { return shape_; }
@@ -50,18 +62,19 @@ class Tensor {
   bool is_contiguous() const;
   bool read_only() const { return access_ == Access::kReadOnly; }
 
+  // The first element. `reader` is filled in by the compiler: it names who asked where a check
+  // fails.
   template <typename T>
-  const T* data() const {
-    FR_CHECK_EQ(dtype_, DTypeOf<T>::value) << "element type";
-    return static_cast<const T*>(raw_data());
+  const T* data(Reader reader = Reader::Here()) const {
+    return static_cast<const T*>(Typed(DTypeOf<T>::value, reader));
   }
   template <typename T>
-  T* mutable_data() const {
-    FR_CHECK_EQ(dtype_, DTypeOf<T>::value) << "element type";
-    return static_cast<T*>(raw_mutable_data());
+  T* mutable_data(Reader reader = Reader::Here()) const {
+    Typed(DTypeOf<T>::value, reader);
+    return static_cast<T*>(raw_mutable_data(reader));
   }
-  const void* raw_data() const;
-  void* raw_mutable_data() const;
+  const void* raw_data(Reader reader = Reader::Here()) const;
+  void* raw_mutable_data(Reader reader = Reader::Here()) const;
 
   // Views. None copies.
   Tensor View(const Shape& shape) const;  // contiguous tensors; the same number of elements
@@ -74,6 +87,8 @@ class Tensor {
   Tensor AsReadOnly() const;
 
  private:
+  const void* Typed(DType dtype, Reader reader) const;
+
   std::shared_ptr<const void> owner_;
   void* data_ = nullptr;
   Shape shape_;
