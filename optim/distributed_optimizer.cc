@@ -1,0 +1,147 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "optim/distributed_optimizer.h"
+
+#include <algorithm>
+#include <cmath>
+#include <cstring>
+#include <utility>
+
+#include "absl/strings/str_cat.h"
+#include "core/base/status_macros.h"
+#include "core/ops/cast.h"
+#include "optim/grad_clip.h"
+
+namespace forerun {
+namespace {
+
+absl::Span<float> Floats(const Tensor& tensor, const BucketPiece& piece) {
+  return {tensor.mutable_data<float>() + piece.bucket_begin, static_cast<size_t>(piece.numel)};
+}
+
+Tensor Zeros(const OpContext& context, int64_t numel) {
+  Tensor tensor = context.Empty({numel}, DType::kF32);
+  std::memset(tensor.raw_mutable_data(), 0, tensor.bytes());
+  return tensor;
+}
+
+}  // namespace
+
+DistributedOptimizer::DistributedOptimizer(const OpContext& context, ShardWriter writer,
+                                           GradReducer& reducer, ParamGate& gate,
+                                           OptimizerPlacement placement,
+                                           const OptimizerOptions& options)
+    : context_(context),
+      writer_(writer),
+      reducer_(reducer),
+      gate_(gate),
+      placement_(std::move(placement)),
+      options_(options) {
+  for (size_t b = 0; b < writer_.plan().buckets().size(); ++b) {
+    const int bucket = static_cast<int>(b);
+    const int64_t numel = writer_.shard_numel(bucket);
+    BucketState state{Tensor(), Zeros(context, numel), Zeros(context, numel)};
+    if (writer_.plan().buckets()[b].dtype != DType::kF32) {
+      state.master = Cast(context, writer_.Params(bucket), DType::kF32);
+    }
+    states_.push_back(std::move(state));
+  }
+}
+
+absl::StatusOr<DistributedOptimizer::StepResult> DistributedOptimizer::Step(int64_t step,
+                                                                            double lr) {
+  // Reductions were issued in reverse order and end about so.
+  for (int b = static_cast<int>(states_.size()) - 1; b >= 0; --b) {
+    reducer_.Wait(b, *context_.stream);
+  }
+  ReduceShared();
+  StepResult result;
+  result.grad_norm = GlobalNorm();
+  if (!std::isfinite(result.grad_norm)) return result;
+  FR_RETURN_IF_ERROR(gate_.CheckNoLeases());
+  const float scale = ClipFactor(result.grad_norm, options_.clip_grad);
+  for (size_t b = 0; b < states_.size(); ++b) {
+    const int bucket = static_cast<int>(b);
+    gate_.Accept(bucket, *context_.stream);
+    Update(bucket, step, lr, scale);
+    gate_.Publish(bucket);
+  }
+  gate_.Finish(*context_.stream);
+  result.updated = true;
+  return result;
+}
+
+void DistributedOptimizer::ReduceShared() {
+  for (size_t b = 0; b < states_.size(); ++b) {
+    const Bucket& bucket = writer_.plan().buckets()[b];
+    if (bucket.pieces[0].parameter->sharing() == Sharing::kNone) continue;
+    placement_.embedding->AllReduce(writer_.Grads(static_cast<int>(b)), comm::ReduceOp::kSum)
+        .Wait(*context_.stream);
+  }
+}
+
+double DistributedOptimizer::GlobalNorm() {
+  ExactSum sum;
+  for (size_t b = 0; b < states_.size(); ++b) {
+    const Tensor grads = writer_.Grads(static_cast<int>(b));
+    for (const BucketPiece& piece : writer_.Pieces(static_cast<int>(b))) {
+      if (placement_.owns(*piece.parameter)) AddSquares(Floats(grads, piece), sum);
+    }
+  }
+  // Through memory that the collective keeps alive, should it fail.
+  const Tensor words = context_.Empty({static_cast<int64_t>(sum.words().size())}, DType::kI64);
+  auto* data = words.mutable_data<int64_t>();
+  std::copy(sum.words().begin(), sum.words().end(), data);
+  placement_.world->AllReduce(words, comm::ReduceOp::kSum).Wait(*context_.stream);
+  std::copy_n(data, sum.words().size(), sum.words().begin());
+  return std::sqrt(sum.Value());
+}
+
+void DistributedOptimizer::Update(int bucket, int64_t step, double lr, float grad_scale) {
+  const BucketState& state = states_[bucket];
+  const Tensor params = writer_.Params(bucket);
+  const Tensor grads = writer_.Grads(bucket);
+  const Tensor& master = state.master.defined() ? state.master : params;
+  for (const BucketPiece& piece : writer_.Pieces(bucket)) {
+    const double decay = piece.parameter->weight_decay() ? options_.weight_decay : 0.0;
+    const AdamWStep adamw{static_cast<float>(lr), static_cast<float>(decay), grad_scale, step};
+    AdamW(options_.adamw, adamw, Floats(master, piece), Floats(state.exp_avg, piece),
+          Floats(state.exp_avg_sq, piece), Floats(grads, piece));
+  }
+  if (state.master.defined()) CastInto(context_, master, params);
+}
+
+absl::Status DistributedOptimizer::Visit(
+    bool only_owned, absl::FunctionRef<absl::Status(const StatePiece&)> visit) {
+  for (size_t b = 0; b < states_.size(); ++b) {
+    const BucketState& state = states_[b];
+    for (const BucketPiece& piece : writer_.Pieces(static_cast<int>(b))) {
+      const Parameter& parameter = *piece.parameter;
+      if (only_owned && !placement_.owns(parameter)) continue;
+      const std::pair<absl::string_view, const Tensor*> kinds[] = {
+          {"master", &state.master},
+          {"exp_avg", &state.exp_avg},
+          {"exp_avg_sq", &state.exp_avg_sq}};
+      for (const auto& [kind, tensor] : kinds) {
+        if (!tensor->defined()) continue;
+        const Tensor values =
+            tensor->Slice(0, piece.bucket_begin, piece.bucket_begin + piece.numel);
+        FR_RETURN_IF_ERROR(visit({absl::StrCat("optimizer.", kind, ".", parameter.name()),
+                                  parameter.global_shape(), parameter.box(),
+                                  piece.parameter_begin, values}));
+      }
+    }
+  }
+  return absl::OkStatus();
+}
+
+absl::Status DistributedOptimizer::Save(
+    absl::FunctionRef<absl::Status(const StatePiece&)> save) {
+  return Visit(/*only_owned=*/true, save);
+}
+
+absl::Status DistributedOptimizer::Load(
+    absl::FunctionRef<absl::Status(const StatePiece&)> load) {
+  return Visit(/*only_owned=*/false, load);
+}
+
+}  // namespace forerun

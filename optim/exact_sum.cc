@@ -1,0 +1,79 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "optim/exact_sum.h"
+
+#include <algorithm>
+#include <cmath>
+#include <limits>
+
+#include "core/base/check.h"
+
+namespace forerun {
+
+void ExactSum::Add(double value) {
+  if (!std::isfinite(value)) {
+    ++words_[kLimbs];
+    return;
+  }
+  FR_CHECK_GE(value, 0.0) << "exact sums are of values that are not negative";
+  if (value == 0.0) return;
+  // value = mantissa * 2^exponent with a 53-bit integer mantissa.
+  int exponent;
+  auto mantissa = static_cast<uint64_t>(std::ldexp(std::frexp(value, &exponent), 53));
+  int bit = exponent - 53 - kLowestBit;
+  if (bit < 0) {
+    mantissa = bit <= -64 ? 0 : mantissa >> -bit;
+    bit = 0;
+  }
+  FR_CHECK_LT(bit / 32 + 2, kLimbs) << "exact sum out of range: " << value;
+  // The mantissa shifted by up to 31 bits spans at most three limbs.
+  const unsigned __int128 shifted = static_cast<unsigned __int128>(mantissa) << (bit % 32);
+  for (int i = 0; i < 3; ++i) {
+    words_[bit / 32 + i] += static_cast<int64_t>(static_cast<uint32_t>(shifted >> (32 * i)));
+  }
+}
+
+double ExactSum::Value() const {
+  if (words_[kLimbs] != 0) return std::numeric_limits<double>::quiet_NaN();
+  // Carry, so that every limb is below 2^32, then take the highest 64 bits and a sticky bit.
+  std::array<uint64_t, kLimbs + 1> digits{};
+  uint64_t carry = 0;
+  for (int i = 0; i < kLimbs; ++i) {
+    const uint64_t limb = static_cast<uint64_t>(words_[i]) + carry;
+    digits[i] = limb & 0xffffffffu;
+    carry = limb >> 32;
+  }
+  digits[kLimbs] = carry;
+  int top = kLimbs;
+  while (top >= 0 && digits[top] == 0) --top;
+  if (top < 0) return 0.0;
+  // Three limbs hold at least 65 significant bits: more than a double's 53 and its rounding bits.
+  unsigned __int128 head = 0;
+  for (int i = 0; i < 3; ++i) head = (head << 32) | (top - i >= 0 ? digits[top - i] : 0);
+  bool sticky = false;
+  for (int i = top - 3; i >= 0; --i) sticky |= digits[i] != 0;
+  int shift = 0;
+  while ((head >> shift) >> 62 != 0) ++shift;
+  const bool lost = (head & ((static_cast<unsigned __int128>(1) << shift) - 1)) != 0;
+  const auto rounded = static_cast<int64_t>(head >> shift) | ((sticky || lost) ? 1 : 0);
+  return std::ldexp(static_cast<double>(rounded), shift + 32 * (top - 2) + kLowestBit);
+}
+
+void AddSquares(absl::Span<const float> values, ExactSum& sum) {
+  constexpr int kLanes = 8;
+  for (size_t begin = 0; begin < values.size(); begin += kNormBlock) {
+    const size_t end = std::min<size_t>(values.size(), begin + kNormBlock);
+    std::array<double, kLanes> lanes{};
+    size_t i = begin;
+    for (; i + kLanes <= end; i += kLanes) {
+      for (int lane = 0; lane < kLanes; ++lane) {
+        const double value = values[i + lane];
+        lanes[lane] += value * value;
+      }
+    }
+    for (; i < end; ++i) lanes[i % kLanes] += double{values[i]} * double{values[i]};
+    sum.Add(((lanes[0] + lanes[4]) + (lanes[2] + lanes[6])) +
+            ((lanes[1] + lanes[5]) + (lanes[3] + lanes[7])));
+  }
+}
+
+}  // namespace forerun

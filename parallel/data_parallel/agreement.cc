@@ -1,0 +1,77 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "parallel/data_parallel/agreement.h"
+
+#include <algorithm>
+#include <cstdint>
+#include <cstring>
+#include <vector>
+
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_split.h"
+#include "core/random/random.h"
+
+namespace forerun {
+namespace {
+
+// Every rank's `value`, by rank.
+std::vector<int64_t> Gather(const OpContext& context, comm::ProcessGroup& group, int64_t value) {
+  Tensor mine = context.Empty({1}, DType::kI64);
+  *mine.mutable_data<int64_t>() = value;
+  Tensor all = context.Empty({group.size()}, DType::kI64);
+  group.AllGather(mine, all).Wait(*context.stream);
+  return {all.data<int64_t>(), all.data<int64_t>() + group.size()};
+}
+
+// Every rank's text, by rank.
+std::vector<std::string> GatherTexts(const OpContext& context, comm::ProcessGroup& group,
+                                     absl::string_view text) {
+  const std::vector<int64_t> sizes =
+      Gather(context, group, static_cast<int64_t>(text.size()));
+  const int64_t longest = std::max<int64_t>(1, *std::max_element(sizes.begin(), sizes.end()));
+  Tensor mine = context.Empty({longest}, DType::kU8);
+  std::memset(mine.mutable_data<uint8_t>(), 0, longest);
+  std::memcpy(mine.mutable_data<uint8_t>(), text.data(), text.size());
+  Tensor all = context.Empty({group.size() * longest}, DType::kU8);
+  group.AllGather(mine, all).Wait(*context.stream);
+  std::vector<std::string> texts;
+  for (int rank = 0; rank < group.size(); ++rank) {
+    const auto* begin = reinterpret_cast<const char*>(all.data<uint8_t>()) + rank * longest;
+    texts.emplace_back(begin, sizes[rank]);
+  }
+  return texts;
+}
+
+// The first line in which two texts differ, from both.
+std::pair<std::string, std::string> FirstDifference(const std::string& a, const std::string& b) {
+  const std::vector<std::string> lines_a = absl::StrSplit(a, '\n');
+  const std::vector<std::string> lines_b = absl::StrSplit(b, '\n');
+  for (size_t i = 0; i < std::max(lines_a.size(), lines_b.size()); ++i) {
+    const std::string line_a = i < lines_a.size() ? lines_a[i] : "";
+    const std::string line_b = i < lines_b.size() ? lines_b[i] : "";
+    if (line_a != line_b) return {line_a, line_b};
+  }
+  return {"", ""};
+}
+
+std::string OrNothing(const std::string& line) {
+  return line.empty() ? "nothing" : absl::StrCat("\"", line, "\"");
+}
+
+}  // namespace
+
+absl::Status CheckAgreement(const OpContext& context, comm::ProcessGroup& group,
+                            absl::string_view what, absl::string_view text) {
+  const auto hash = static_cast<int64_t>(RandomKey::Root(0).Fold(text).value());
+  const std::vector<int64_t> hashes = Gather(context, group, hash);
+  const auto other = std::find_if(hashes.begin(), hashes.end(),
+                                  [&](int64_t h) { return h != hashes[0]; });
+  if (other == hashes.end()) return absl::OkStatus();
+  const std::vector<std::string> texts = GatherTexts(context, group, text);
+  const auto rank = other - hashes.begin();
+  const auto [first, second] = FirstDifference(texts[0], texts[rank]);
+  return absl::FailedPreconditionError(
+      absl::StrCat("ranks of group ", group.name(), " differ in their ", what, ": rank 0 has ",
+                   OrNothing(first), " where rank ", rank, " has ", OrNothing(second)));
+}
+
+}  // namespace forerun

@@ -1,0 +1,20 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <string>
+
+#include "absl/status/status.h"
+#include "absl/strings/string_view.h"
+#include "core/ops/op_context.h"
+#include "parallel/comm/process_group.h"
+
+namespace forerun {
+
+// Checks that all ranks of a group hold the same text: a plan, printed one entry a line. A
+// collective call, for set-up. On a difference every rank gets the same error, which shows the
+// first entry that differs and what two ranks have there. `what` names the text. Throws
+// comm::GroupError. Cost where all agree: one gather of 8 bytes a rank.
+absl::Status CheckAgreement(const OpContext& context, comm::ProcessGroup& group,
+                            absl::string_view what, absl::string_view text);
+
+}  // namespace forerun

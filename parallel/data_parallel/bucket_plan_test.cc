@@ -1,0 +1,123 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "parallel/data_parallel/bucket_plan.h"
+
+#include <memory>
+#include <vector>
+
+#include "core/random/random.h"
+#include "gtest/gtest.h"
+
+namespace forerun {
+namespace {
+
+// Parameters of random sizes, dtypes and sharing, in first-use order.
+class RandomModel {
+ public:
+  explicit RandomModel(uint64_t seed) {
+    const RandomKey key = RandomKey::Root(seed);
+    const int count = 1 + static_cast<int>(UniformAt(key, 0) * 30);
+    for (int i = 0; i < count; ++i) {
+      ParameterSpec spec;
+      spec.name = "p" + std::to_string(i);
+      const auto numel = 1 + static_cast<int64_t>(UniformAt(key, 10 + i) * 5000);
+      spec.global_shape = {numel};
+      spec.box = Box::Whole(spec.global_shape);
+      spec.dtype = UniformAt(key, 100 + i) < 0.3f ? DType::kF32 : DType::kBF16;
+      if (UniformAt(key, 200 + i) < 0.1f) spec.sharing = Sharing::kPrimary;
+      owned_.push_back(std::make_unique<Parameter>(i, std::move(spec)));
+      order_.push_back(owned_.back().get());
+    }
+  }
+  const std::vector<const Parameter*>& order() const { return order_; }
+
+ private:
+  std::vector<std::unique_ptr<Parameter>> owned_;
+  std::vector<const Parameter*> order_;
+};
+
+BucketPlanOptions RandomOptions(uint64_t seed) {
+  const RandomKey key = RandomKey::Root(seed).Fold("options");
+  BucketPlanOptions options;
+  options.shards = 1 + static_cast<int>(UniformAt(key, 0) * 8);
+  if (UniformAt(key, 1) < 0.7f) {
+    options.bucket_numel = 1 + static_cast<int64_t>(UniformAt(key, 2) * 20000);
+  }
+  options.max_bucket_bytes = 2048 + static_cast<int64_t>(UniformAt(key, 3) * 20000);
+  return options;
+}
+
+void ExpectInvariants(const BucketPlan& plan, const std::vector<const Parameter*>& order,
+                      const BucketPlanOptions& options) {
+  std::vector<int64_t> placed(order.size(), 0);
+  int last_first_use = -1;
+  for (size_t b = 0; b < plan.buckets().size(); ++b) {
+    const Bucket& bucket = plan.buckets()[b];
+    ASSERT_FALSE(bucket.pieces.empty());
+    EXPECT_EQ(bucket.numel % (options.shards * options.alignment), 0);
+    EXPECT_GE(plan.IndexOf(*bucket.pieces[0].parameter), last_first_use);
+    last_first_use = plan.IndexOf(*bucket.pieces[0].parameter);
+    int64_t end = 0;
+    for (const BucketPiece& piece : bucket.pieces) {
+      const int index = plan.IndexOf(*piece.parameter);
+      EXPECT_EQ(piece.parameter->dtype(), bucket.dtype);
+      EXPECT_EQ(piece.bucket_begin % options.alignment, 0);
+      EXPECT_GE(piece.bucket_begin, end) << "pieces overlap";
+      end = piece.bucket_begin + piece.numel;
+      EXPECT_EQ(piece.parameter_begin, placed[index]) << "pieces of a parameter are in order";
+      placed[index] += piece.numel;
+      if (piece.numel < piece.parameter->numel()) {
+        EXPECT_FALSE(options.bucket_numel.has_value()) << "a size that was asked for cuts nothing";
+        EXPECT_EQ(bucket.pieces.size(), 1u);
+        if (placed[index] < piece.parameter->numel()) {
+          EXPECT_EQ(piece.numel, bucket.numel);
+        }
+      }
+      if (piece.parameter->sharing() != Sharing::kNone) {
+        EXPECT_EQ(bucket.pieces.size(), 1u);
+      }
+    }
+    EXPECT_LE(end, bucket.numel);
+  }
+  for (size_t i = 0; i < order.size(); ++i) EXPECT_EQ(placed[i], order[i]->numel());
+}
+
+TEST(BucketPlan, KeepsItsInvariantsForRandomModelsAndOptions) {
+  for (uint64_t seed = 0; seed < 500; ++seed) {
+    const RandomModel model(seed);
+    const BucketPlanOptions options = RandomOptions(seed);
+    const BucketPlan plan(model.order(), options);
+    ExpectInvariants(plan, model.order(), options);
+    if (HasFailure()) FAIL() << "seed " << seed << "\n" << plan.ToString();
+  }
+}
+
+TEST(BucketPlan, SizeOneGivesEveryParameterItsOwnBucketAndInfinityOneADtype) {
+  const RandomModel model(3);
+  BucketPlanOptions options;
+  options.bucket_numel = 1;
+  EXPECT_EQ(BucketPlan(model.order(), options).buckets().size(), model.order().size());
+}
+
+// Megatron-LM 3007: parameters of 95x95 and 95 elements, bucket size 9050, two ranks.
+TEST(BucketPlan, OddSizesStartAlignedAndEndAtMultiples) {
+  std::vector<std::unique_ptr<Parameter>> owned;
+  std::vector<const Parameter*> order;
+  for (const Shape& shape : {Shape{95, 95}, Shape{95}, Shape{95, 95}, Shape{95}}) {
+    ParameterSpec spec;
+    spec.name = "p" + std::to_string(owned.size());
+    spec.global_shape = shape;
+    spec.box = Box::Whole(shape);
+    owned.push_back(std::make_unique<Parameter>(static_cast<int>(owned.size()), std::move(spec)));
+    order.push_back(owned.back().get());
+  }
+  BucketPlanOptions options;
+  options.shards = 2;
+  options.bucket_numel = 9050;
+  const BucketPlan plan(order, options);
+  ExpectInvariants(plan, order, options);
+  ASSERT_EQ(plan.buckets().size(), 2u);
+  EXPECT_EQ(plan.buckets()[0].numel, 9216);  // 9025 -> 9088, + 95 = 9183 -> 9216
+}
+
+}  // namespace
+}  // namespace forerun

@@ -1,0 +1,78 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "absl/status/statusor.h"
+#include "absl/types/optional.h"
+#include "core/ops/op_context.h"
+#include "parallel/comm/process_group.h"
+#include "parallel/data_parallel/bucket_buffer.h"
+#include "parallel/data_parallel/bucket_plan.h"
+#include "parallel/data_parallel/forward_order.h"
+#include "parallel/data_parallel/grad_reducer.h"
+#include "parallel/data_parallel/param_gate.h"
+
+namespace forerun {
+
+struct DataParallelOptions {
+  bool shard_optimizer = true;  // --use-distributed-optimizer
+  bool overlap_grad_reduce = true;
+  bool overlap_param_gather = true;
+  absl::optional<int64_t> bucket_numel;  // --ddp-bucket-size; unset: chosen from the model
+  bool poison_stale_params = false;
+};
+
+// The groups that one rank's data parallelism talks over. `gather` has the data-parallel ranks
+// where the optimizer is sharded, and is a group of one where it is not: then every rank updates
+// everything and there is nothing to gather.
+struct DataParallelGroups {
+  comm::ProcessGroup* reduce = nullptr;
+  comm::ProcessGroup* gather = nullptr;
+  comm::ProcessGroup* tensor_parallel = nullptr;  // to agree on the plan with
+};
+
+// One rank's data-parallel machinery, put together: graph -> plan -> buffer -> gate and reducer.
+// The pieces are usable alone; this only spares their user the wiring.
+class DataParallel {
+ public:
+  struct Chunk {
+    absl::Span<const Parameter* const> parameters;
+    ForwardOrderGraph graph;
+  };
+
+  // A collective call. Fails on every rank alike where ranks would plan differently, naming the
+  // first difference. The context and the groups outlive the result.
+  static absl::StatusOr<std::unique_ptr<DataParallel>> Create(const OpContext& context,
+                                                              const DataParallelGroups& groups,
+                                                              std::vector<Chunk> chunks,
+                                                              const DataParallelOptions& options,
+                                                              SecondsClock clock);
+
+  const ForwardOrderGraph& graph(int chunk) const { return chunks_[chunk].graph; }
+  const BucketPlan& plan() const { return plan_; }
+  BucketBuffer& buffer() { return *buffer_; }
+  ParamGate& gate() { return *gate_; }
+  GradReducer& reducer() { return *reducer_; }
+  // Which shard of every bucket this rank updates.
+  int shard() const { return shard_; }
+
+ private:
+  DataParallel(std::vector<Chunk> chunks, BucketPlan plan, int shard)
+      : chunks_(std::move(chunks)), plan_(std::move(plan)), shard_(shard) {}
+
+  const std::vector<Chunk> chunks_;
+  const BucketPlan plan_;
+  const int shard_;
+  std::unique_ptr<BucketBuffer> buffer_;
+  std::unique_ptr<GradReducer> reducer_;
+  std::unique_ptr<ParamGate> gate_;
+};
+
+// The bucket plan that Create makes, without memory or messages: for dry runs.
+BucketPlan PlanBuckets(absl::Span<const DataParallel::Chunk> chunks, int data_parallel_size,
+                       const DataParallelOptions& options);
+
+}  // namespace forerun

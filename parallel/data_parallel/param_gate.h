@@ -1,0 +1,87 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "absl/status/status.h"
+#include "core/autograd/param_reader.h"
+#include "parallel/comm/process_group.h"
+#include "parallel/data_parallel/bucket_buffer.h"
+#include "parallel/data_parallel/lease_book.h"
+#include "parallel/data_parallel/param_sync.h"
+
+namespace forerun {
+
+// Seconds from some fixed moment.
+using SecondsClock = std::function<double()>;
+
+// What happened to one bucket's gathers, summed over the steps since the last reset.
+struct GatherRecord {
+  int64_t bytes = 0;        // of one gather
+  int64_t gathers = 0;      // ended
+  int64_t waits = 0;        // a reader came before the gather had ended
+  int64_t misses = 0;       // of these: the chain had not even issued it
+  double waited = 0.0;      // seconds that readers were blocked: exposed time
+  double in_flight = 0.0;   // seconds from issue to end
+  std::string first_reader;  // who waited first
+};
+
+// The gate, and the driver of ParamSync: every value of a parameter leaves through Read, which
+// waits for the bucket's gather; every update goes Accept, write the shard, Publish.
+//
+// Threads: Read, Accept, Publish and Finish are the compute thread's. Completions arrive on any
+// thread and let the chain go on from there. No lock is held while the group is called, so a
+// completion may run inside a call of this very gate.
+class ParamGate final : public ParamReader {
+ public:
+  struct Options {
+    // Gathers start as soon as their shard is published and run under the next forward pass.
+    // Otherwise all of them end in Finish.
+    bool overlap = true;
+    int64_t window_bytes = int64_t{256} << 20;  // issued and not completed
+    // Debugging: what has not been gathered yet is NaN, so a stale read cannot hide.
+    bool poison = false;
+  };
+
+  // The group has as many ranks as the plan has shards. Buffer, group and clock outlive the gate.
+  ParamGate(BucketBuffer& buffer, comm::ProcessGroup& group, const Options& options,
+            SecondsClock clock);
+  ~ParamGate() override;  // waits for gathers in flight, unless the group has failed
+
+  ParamLease Read(const Parameter& parameter, Stream& stream, absl::string_view reader) override;
+
+  // Before any bucket of a step is accepted: fails with the names of parameter and holder if a
+  // lease is alive, for its tensor would change under whoever kept it.
+  absl::Status CheckNoLeases() const;
+  // Before this rank's shard of the bucket is written: waits until the last gather has ended, and
+  // advances the version.
+  void Accept(int bucket, Stream& stream);
+  // After it was written: the bucket's gather may start.
+  void Publish(int bucket);
+  // After the last bucket of a step. Blocks until all is gathered where gathers do not overlap.
+  void Finish(Stream& stream);
+
+  int64_t version(int bucket) const;
+  std::vector<GatherRecord> records() const;  // by bucket
+  void ResetRecords();
+  // Buckets in the order in which their gathers were issued, since construction or the last call.
+  std::vector<int> TakeIssueOrder();
+
+ private:
+  class Chain;
+
+  void Poison(int bucket);
+  void WaitCurrent(int bucket, Stream& stream, absl::string_view reader);
+
+  BucketBuffer& buffer_;
+  const Options options_;
+  const int shard_;
+  const std::shared_ptr<LeaseBook> leases_;
+  const std::shared_ptr<Chain> chain_;  // shared with completions in flight
+};
+
+}  // namespace forerun
