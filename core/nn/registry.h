@@ -5,11 +5,9 @@
 #include <string>
 #include <vector>
 
-#include "absl/functional/function_ref.h"
-#include "absl/strings/string_view.h"
+#include "absl/container/flat_hash_set.h"
 #include "absl/types/span.h"
 #include "core/autograd/parameter.h"
-#include "core/random/random.h"
 
 namespace forerun {
 
@@ -27,12 +25,14 @@ struct Init {
 
 // Owns the parameters of one model chunk.
 //
-// Layers declare parameters while they are built and keep the pointer; ids are given by
-// Register(), once, in any permutation of the declarations. The order changes nothing but ids:
-// that is what Forerun promises, so a model's builder may pass any.
+// Layers declare parameters while they are built and keep the reference; ids count declarations,
+// until Permute gives them anew, in any order. The order changes nothing but ids: that is what
+// Forerun promises, so a model's builder may pass any. Belongs to one thread while it is built;
+// constant afterwards, and then any thread may ask.
 class ParameterRegistry {
  public:
-  // Fails a check when the name was declared before, or the box leaves the global shape.
+  // Fails a check when the name was declared before, or the box leaves the global shape. The
+  // reference is good for the life of the registry.
   const Parameter& Declare(ParameterSpec spec, Init init);
 
   // All parameters by id. Declaration order, unless Permute was called.
@@ -40,18 +40,19 @@ class ParameterRegistry {
   const Init& init(const Parameter& parameter) const;
 
   // The registration order becomes order[0], order[1], ... of the declarations, and ids follow.
-  // Before the first use of an id.
+  // Before the first use of an id. `order` is a permutation: anything else fails a check.
   void Permute(absl::Span<const int> order);
 
  private:
-  struct Entry;
-  std::vector<std::unique_ptr<Parameter>> owned_;
-  std::vector<const Parameter*> order_;
-  std::vector<Init> inits_;  // by id
+  std::vector<std::unique_ptr<Parameter>> owned_;  // by declaration
+  std::vector<const Parameter*> order_;            // by id
+  std::vector<Init> inits_;                        // by id
+  absl::flat_hash_set<std::string> names_;
 };
 
-// Writes the local box of a parameter's initial value, row-major. Key: Root(seed).Fold("init").
-// Fold(name); logical index: row-major in the global shape.
+// Writes the local box of a parameter's initial value, row-major: numel() elements. Key:
+// Root(seed).Fold("init").Fold(name); logical index: row-major in the global shape, so boxes that
+// tile a parameter hold exactly the values of the whole.
 void InitialValue(const Parameter& parameter, const Init& init, uint64_t seed,
                   absl::Span<float> out);
 
