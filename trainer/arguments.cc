@@ -1,0 +1,257 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "trainer/arguments.h"
+
+#include <CLI/CLI.hpp>
+#include <algorithm>
+#include <thread>
+#include <utility>
+
+#include "absl/strings/str_cat.h"
+#include "core/base/flag_names.h"
+#include "core/base/status_macros.h"
+#include "core/base/user_path.h"
+
+namespace forerun {
+namespace {
+
+// Flags of Megatron-LM that choose among implementations which do not exist here.
+constexpr const char* kSwitchesWithoutEffect[] = {
+    "--use-mcore-models",
+    "--no-gradient-accumulation-fusion",
+    "--use-flash-attn",
+    "--no-async-tensor-model-parallel-allreduce",
+    "--no-masked-softmax-fusion",
+    "--no-bias-gelu-fusion",
+    "--no-bias-swiglu-fusion",
+    "--no-bias-dropout-fusion",
+};
+constexpr const char* kOptionsWithoutEffect[] = {
+    "--transformer-impl", "--distributed-backend", "--num-workers", "--attention-backend"};
+
+void AddParallel(CLI::App& app, ParallelArguments& a) {
+  app.add_option("--tensor-model-parallel-size", a.tensor_model_parallel_size,
+                 "ranks that split each layer");
+  app.add_option("--pipeline-model-parallel-size", a.pipeline_model_parallel_size,
+                 "stages that split the layers");
+  app.add_option("--world-size", a.world_size,
+                 "ranks, as threads of this process; default tensor x pipeline");
+  app.add_option("--threads-per-rank", a.threads_per_rank,
+                 "compute threads of a rank; default cores / ranks");
+  app.add_flag("--sequence-parallel", a.sequence_parallel,
+               "split norms and dropout over the sequence (only the identity, at tensor size 1)");
+  app.add_flag("--use-distributed-optimizer", a.use_distributed_optimizer,
+               "shard optimizer state over data-parallel ranks");
+  app.add_flag("--overlap-grad-reduce", a.overlap_grad_reduce,
+               "reduce gradients under the backward pass");
+  app.add_flag("--overlap-param-gather", a.overlap_param_gather,
+               "gather parameters under the optimizer and the forward pass");
+  app.add_option("--ddp-bucket-size", a.ddp_bucket_size,
+                 "elements at which a bucket is closed; default from the model's size");
+  app.add_option("--pipeline-schedule", a.pipeline_schedule, "1f1b or gpipe");
+  app.add_option("--distributed-timeout-minutes", a.distributed_timeout_minutes,
+                 "how long a rank waits for another");
+}
+
+void AddModel(CLI::App& app, ModelArguments& a) {
+  app.add_option("--num-layers", a.num_layers, "transformer layers")->required();
+  app.add_option("--hidden-size", a.hidden_size, "width of the residual stream")->required();
+  app.add_option("--ffn-hidden-size", a.ffn_hidden_size, "width inside the MLP; default 4 x hidden");
+  app.add_option("--num-attention-heads", a.num_attention_heads, "query heads")->required();
+  app.add_flag("--group-query-attention", a.group_query_attention,
+               "query heads share key and value heads");
+  app.add_option("--num-query-groups", a.num_query_groups, "key and value heads when grouped");
+  app.add_option("--seq-length", a.seq_length, "tokens of a sample")->required();
+  app.add_option("--max-position-embeddings", a.max_position_embeddings,
+                 "learned positions; default the sequence length");
+  app.add_option("--position-embedding-type", a.position_embedding_type,
+                 "learned_absolute or rope");
+  app.add_option("--rotary-base", a.rotary_base, "base of rotary angles");
+  app.add_option("--normalization", a.normalization, "LayerNorm or RMSNorm");
+  app.add_option("--norm-epsilon", a.norm_epsilon, "added to the variance");
+  app.add_flag("--swiglu", a.swiglu, "gated MLP with SiLU");
+  app.add_flag("--disable-bias-linear", a.disable_bias_linear, "linear layers without biases");
+  app.add_flag("--untie-embeddings-and-output-weights", a.untie_embeddings_and_output_weights,
+               "an output projection of its own");
+  app.add_option("--vocab-size", a.vocab_size, "tokens; default the tokenizer's");
+  app.add_option("--make-vocab-size-divisible-by", a.make_vocab_size_divisible_by,
+                 "pad the vocabulary to a multiple of this x the tensor size");
+  app.add_option("--init-method-std", a.init_method_std, "deviation of initial weights");
+  app.add_option("--attention-dropout", a.attention_dropout, "dropout of attention probabilities");
+  app.add_option("--hidden-dropout", a.hidden_dropout, "dropout of activations");
+  app.add_flag("--post-sublayer-norms", a.post_sublayer_norms,
+               "RMSNorms after attention and MLP, registered last in their layer");
+  app.add_option("--registration-order", a.registration_order,
+                 "forward, reversed, mlp-first or shuffled:SEED; changes no result");
+  app.add_flag("--bf16", a.bf16, "weights and activations in bfloat16");
+}
+
+void AddTraining(CLI::App& app, TrainingArguments& a) {
+  app.add_option("--micro-batch-size", a.micro_batch_size, "samples of a forward pass")->required();
+  app.add_option("--global-batch-size", a.global_batch_size,
+                 "samples of a step; default micro batch x data-parallel size");
+  app.add_option("--train-iters", a.train_iters, "steps")->required();
+  app.add_option("--lr", a.lr, "peak learning rate")->required();
+  app.add_option("--min-lr", a.min_lr, "learning rate after the decay");
+  app.add_option("--lr-decay-style", a.lr_decay_style, "constant, linear or cosine");
+  app.add_option("--lr-decay-iters", a.lr_decay_iters, "end of the decay; default train-iters");
+  app.add_option("--lr-warmup-iters", a.lr_warmup_iters, "steps of linear warm-up");
+  app.add_option("--clip-grad", a.clip_grad, "limit of the global gradient norm; 0: none");
+  app.add_option("--weight-decay", a.weight_decay, "decay of weights, not of norms and biases");
+  app.add_option("--adam-beta1", a.adam_beta1, "decay of the first moment");
+  app.add_option("--adam-beta2", a.adam_beta2, "decay of the second moment");
+  app.add_option("--adam-eps", a.adam_eps, "added to the root of the second moment");
+  app.add_option("--seed", a.seed, "of weights, data order and dropout");
+  app.add_flag("--deterministic-mode", a.deterministic_mode,
+               "fixed kernel choice (this build has only one)");
+  app.add_option("--eval-interval", a.eval_interval, "steps between evaluations; 0: none");
+  app.add_option("--eval-iters", a.eval_iters, "global batches of an evaluation; 0: none");
+  app.add_option("--log-interval", a.log_interval, "steps between log lines");
+}
+
+void AddDataAndOutput(CLI::App& app, DataArguments& data, OutputArguments& output) {
+  app.add_option("--data-path", data.data_path, "prefix of the .bin and .idx files");
+  app.add_option("--split", data.split, "shares of documents for training, validation, test");
+  app.add_option("--tokenizer-type", data.tokenizer_type, "ByteTokenizer or NullTokenizer");
+  app.add_flag("--mock-data", data.mock_data, "synthetic tokens instead of files");
+  app.add_option("--save", output.save, "folder for checkpoints");
+  app.add_option("--load", output.load, "folder of the checkpoint to go on from");
+  app.add_option("--save-interval", output.save_interval, "steps between checkpoints");
+  app.add_option("--metrics-file", output.metrics_file, "one JSON object a step, appended");
+  app.add_flag("--poison-stale-params", output.poison_stale_params,
+               "debugging: parameters not yet gathered are NaN");
+  app.add_flag("--param-checksum", output.param_checksum, "print a hash of the final weights");
+  app.add_flag("--dry-run", output.dry_run, "print plans and memory of every rank, train nothing");
+}
+
+void AddWithoutEffect(CLI::App& app, std::vector<std::string>& said) {
+  for (const char* name : kSwitchesWithoutEffect) {
+    app.add_flag_function(name, [&said, name](int64_t) { said.push_back(name); }, "no effect here");
+  }
+  for (const char* name : kOptionsWithoutEffect) {
+    app.add_option_function<std::string>(
+        name, [&said, name](const std::string&) { said.push_back(name); }, "no effect here");
+  }
+}
+
+absl::Status Require(bool condition, absl::string_view sentence) {
+  return condition ? absl::OkStatus() : absl::InvalidArgumentError(sentence);
+}
+
+absl::Status ResolveParallel(ParallelArguments& a) {
+  const int model = a.tensor_model_parallel_size * a.pipeline_model_parallel_size;
+  FR_RETURN_IF_ERROR(Require(a.tensor_model_parallel_size >= 1 &&
+                                 a.pipeline_model_parallel_size >= 1,
+                             "--tensor-model-parallel-size and --pipeline-model-parallel-size "
+                             "are at least 1"));
+  if (a.world_size == 0) a.world_size = model;
+  if (a.world_size < 1 || a.world_size % model != 0) {
+    return absl::InvalidArgumentError(absl::StrCat(
+        "--world-size ", a.world_size, " is not a multiple of tensor size ",
+        a.tensor_model_parallel_size, " x pipeline size ", a.pipeline_model_parallel_size));
+  }
+  if (a.sequence_parallel && a.tensor_model_parallel_size > 1) {
+    return absl::UnimplementedError(absl::StrCat(
+        "--sequence-parallel is not supported yet with --tensor-model-parallel-size ",
+        a.tensor_model_parallel_size));
+  }
+  if (a.ddp_bucket_size.has_value() && *a.ddp_bucket_size < 1) {
+    return absl::InvalidArgumentError("--ddp-bucket-size is at least 1");
+  }
+  FR_RETURN_IF_ERROR(Require(a.distributed_timeout_minutes > 0.0,
+                             "--distributed-timeout-minutes is more than 0"));
+  if (a.threads_per_rank == 0) {
+    const int cores = static_cast<int>(std::max(1u, std::thread::hardware_concurrency()));
+    a.threads_per_rank = std::max(1, cores / a.world_size);
+  }
+  return Require(a.threads_per_rank >= 1, "--threads-per-rank is at least 1");
+}
+
+absl::Status ResolveModel(ModelArguments& a) {
+  for (const auto& [name, value] : {std::pair<const char*, int64_t>{"--num-layers", a.num_layers},
+                                    {"--hidden-size", a.hidden_size},
+                                    {"--num-attention-heads", a.num_attention_heads},
+                                    {"--seq-length", a.seq_length},
+                                    {"--num-query-groups", a.num_query_groups},
+                                    {"--make-vocab-size-divisible-by",
+                                     a.make_vocab_size_divisible_by}}) {
+    if (value < 1) return absl::InvalidArgumentError(absl::StrCat(name, " is at least 1"));
+  }
+  if (a.ffn_hidden_size == 0) {
+    a.ffn_hidden_size =
+        a.swiglu ? (a.hidden_size * 8 / 3 + 63) / 64 * 64 : 4 * a.hidden_size;
+  }
+  if (a.max_position_embeddings == 0) a.max_position_embeddings = a.seq_length;
+  if (!a.group_query_attention) a.num_query_groups = a.num_attention_heads;
+  if (a.position_embedding_type != "learned_absolute" && a.position_embedding_type != "rope") {
+    return absl::InvalidArgumentError(absl::StrCat("--position-embedding-type ",
+                                                   a.position_embedding_type,
+                                                   " is not known; choose learned_absolute or rope"));
+  }
+  if (a.normalization != "LayerNorm" && a.normalization != "RMSNorm") {
+    return absl::InvalidArgumentError(absl::StrCat(
+        "--normalization ", a.normalization, " is not known; choose LayerNorm or RMSNorm"));
+  }
+  return absl::OkStatus();
+}
+
+absl::Status ResolveTraining(TrainingArguments& a, const ParallelArguments& parallel) {
+  FR_RETURN_IF_ERROR(Require(a.micro_batch_size >= 1, "--micro-batch-size is at least 1"));
+  FR_RETURN_IF_ERROR(Require(a.train_iters >= 0, "--train-iters is not negative"));
+  FR_RETURN_IF_ERROR(Require(a.log_interval >= 1, "--log-interval is at least 1"));
+  const int64_t samples = a.micro_batch_size * parallel.data_parallel_size();
+  if (a.global_batch_size == 0) a.global_batch_size = samples;
+  if (a.global_batch_size < 1 || a.global_batch_size % samples != 0) {
+    return absl::InvalidArgumentError(absl::StrCat(
+        "--global-batch-size ", a.global_batch_size, " is not a multiple of micro batch size ",
+        a.micro_batch_size, " x data-parallel size ", parallel.data_parallel_size()));
+  }
+  if (a.lr_decay_iters == 0) a.lr_decay_iters = a.train_iters;
+  if (a.lr_warmup_iters > 0 && a.lr_warmup_iters >= a.lr_decay_iters) {
+    return absl::InvalidArgumentError(absl::StrCat("--lr-warmup-iters ", a.lr_warmup_iters,
+                                                   " is not below the ", a.lr_decay_iters,
+                                                   " iterations of the decay"));
+  }
+  return absl::OkStatus();
+}
+
+absl::Status ResolveDataAndOutput(Arguments& a) {
+  if (!a.data.mock_data && a.data.data_path.empty() && !a.output.dry_run) {
+    return absl::InvalidArgumentError("either --data-path or --mock-data is needed");
+  }
+  for (std::string* path : {&a.data.data_path, &a.output.save, &a.output.load,
+                            &a.output.metrics_file}) {
+    if (!path->empty()) *path = ResolveUserPath(*path);
+  }
+  if (a.output.save_interval > 0 && a.output.save.empty()) {
+    return absl::InvalidArgumentError("--save-interval needs --save");
+  }
+  return absl::OkStatus();
+}
+
+}  // namespace
+
+absl::StatusOr<Arguments> ParseArguments(absl::Span<const std::string> args) {
+  Arguments arguments;
+  CLI::App app("Trains a GPT with tensor, pipeline and data parallelism.", "pretrain_gpt");
+  AddParallel(app, arguments.parallel);
+  AddModel(app, arguments.model);
+  AddTraining(app, arguments.training);
+  AddDataAndOutput(app, arguments.data, arguments.output);
+  AddWithoutEffect(app, arguments.without_effect);
+  try {
+    std::vector<std::string> reversed = NormalizeFlagNames(args);
+    std::reverse(reversed.begin(), reversed.end());  // as CLI11 wants a vector
+    app.parse(std::move(reversed));
+  } catch (const CLI::CallForHelp&) {
+    return absl::NotFoundError(app.help());
+  } catch (const CLI::ParseError& error) {
+    return absl::InvalidArgumentError(error.what());
+  }
+  FR_RETURN_IF_ERROR(ResolveParallel(arguments.parallel));
+  FR_RETURN_IF_ERROR(ResolveModel(arguments.model));
+  FR_RETURN_IF_ERROR(ResolveTraining(arguments.training, arguments.parallel));
+  FR_RETURN_IF_ERROR(ResolveDataAndOutput(arguments));
+  return arguments;
+}
+
+}  // namespace forerun
