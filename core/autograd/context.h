@@ -1,10 +1,17 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <cstdint>
+#include <memory>
+#include <utility>
+
+#include "absl/types/span.h"
 #include "core/autograd/param_reader.h"
+#include "core/autograd/parameter.h"
 #include "core/autograd/tape.h"
 #include "core/ops/op_context.h"
 #include "core/random/random.h"
+#include "core/tensor/tensor.h"
 
 namespace forerun {
 
@@ -25,6 +32,14 @@ struct ForwardContext {
   int64_t first_sample = 0;
   int64_t global_batch = 0;  // samples in the step
   bool training = false;     // dropout acts
+
+  // What every function ends with: records where there is a tape (Tape::Record1), and gives a
+  // constant where there is none.
+  Value Record(std::unique_ptr<Node> node, absl::Span<const Value> inputs, Tensor output,
+               absl::Span<const Parameter* const> weights = {}) const {
+    if (tape == nullptr) return Value{std::move(output)};
+    return tape->Record1(std::move(node), inputs, std::move(output), weights);
+  }
 };
 
 }  // namespace forerun

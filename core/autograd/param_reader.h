@@ -30,8 +30,7 @@ class ParamLease {
 class ParamReader {
  public:
   virtual ~ParamReader() = default;
-  virtual ParamLease Read(const Parameter& parameter, Stream& stream,
-                          absl::string_view reader) = 0;
+  virtual ParamLease Read(const Parameter& parameter, Stream& stream, absl::string_view reader) = 0;
 };
 
 }  // namespace forerun

@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <utility>
 
+#include "core/autograd/contribute.h"
 #include "core/base/check.h"
 #include "core/ops/elementwise.h"
 
@@ -15,7 +16,13 @@ struct Tape::Entry {
   absl::InlinedVector<int, 4> inputs;
   absl::InlinedVector<int, 2> outputs;
   absl::InlinedVector<const Parameter*, 2> weights;
-  std::vector<Tensor> grad_outputs;  // kept between BackwardInput and BackwardWeight
+  absl::InlinedVector<Tensor, 2> grad_outputs;  // kept between the two halves
+  bool reached = false;                         // a gradient came to one of its outputs
+
+  void Release() {
+    node.reset();
+    grad_outputs.clear();
+  }
 };
 
 Tape::Tape() = default;
@@ -43,7 +50,10 @@ std::vector<Value> Tape::Record(std::unique_ptr<Node> node, absl::Span<const Val
   Entry entry;
   entry.name = node->name();
   entry.node = std::move(node);
-  for (const Value& input : inputs) entry.inputs.push_back(input.id);
+  for (const Value& input : inputs) {
+    FR_CHECK(input.constant() || Owns(input.id)) << entry.name << " takes a value of another tape";
+    entry.inputs.push_back(input.id);
+  }
   for (const Tensor& output : outputs) {
     values.push_back(Leaf(output));
     producer_.back() = static_cast<int>(entries_.size());
@@ -76,39 +86,58 @@ void Tape::Accumulate(const OpContext& context, int id, const Tensor& gradient) 
   sum = sum.defined() ? Add(context, sum, gradient) : gradient;
 }
 
+void Tape::ReplayInput(const OpContext& context, Entry& entry) {
+  for (int id : entry.outputs) {
+    entry.reached = entry.reached || gradients_[id].defined();
+    entry.grad_outputs.push_back(std::move(gradients_[id]));
+  }
+  if (!entry.reached) return;
+  absl::InlinedVector<bool, 4> wanted;
+  for (int id : entry.inputs) wanted.push_back(id != Value::kConstant);
+  absl::InlinedVector<Tensor, 4> grad_inputs(entry.inputs.size());
+  entry.node->BackwardInput(context, entry.grad_outputs, wanted, absl::MakeSpan(grad_inputs));
+  for (size_t i = 0; i < grad_inputs.size(); ++i) {
+    if (wanted[i]) Accumulate(context, entry.inputs[i], grad_inputs[i]);
+  }
+}
+
+void Tape::ReplayWeight(const OpContext& context, GradSink& sink, Entry& entry) {
+  if (entry.reached) {
+    entry.node->BackwardWeight(context, entry.grad_outputs, sink);
+  } else {
+    for (const Parameter* weight : entry.weights) ContributeZero(context, sink, *weight);
+  }
+  entry.Release();
+}
+
 void Tape::Replay(const OpContext& context, const Value& output, Tensor grad_output,
                   GradSink* sink) {
-  if (output.constant()) return;
-  Accumulate(context, output.id, grad_output);
+  FR_CHECK(!replayed_) << "a tape is replayed once";
+  replayed_ = true;
+  if (!output.constant()) {
+    FR_CHECK(Owns(output.id)) << "the output is no value of this tape";
+    Accumulate(context, output.id, grad_output);
+    grad_output = Tensor();
+  }
   for (auto entry = entries_.rbegin(); entry != entries_.rend(); ++entry) {
-    FR_CHECK(entry->node != nullptr) << "a tape is replayed once";
-    for (int id : entry->outputs) entry->grad_outputs.push_back(std::move(gradients_[id]));
-    absl::InlinedVector<bool, 4> wanted;
-    for (int id : entry->inputs) wanted.push_back(id != Value::kConstant);
-    std::vector<Tensor> grad_inputs(entry->inputs.size());
-    entry->node->BackwardInput(context, entry->grad_outputs, wanted, absl::MakeSpan(grad_inputs));
-    for (size_t i = 0; i < grad_inputs.size(); ++i) {
-      if (wanted[i]) Accumulate(context, entry->inputs[i], grad_inputs[i]);
-    }
-    if (sink != nullptr) entry->node->BackwardWeight(context, entry->grad_outputs, *sink);
-    if (sink != nullptr || entry->weights.empty()) {
-      entry->node.reset();
-      entry->grad_outputs.clear();
+    ReplayInput(context, *entry);
+    if (entry->weights.empty()) {
+      entry->Release();
+    } else if (sink != nullptr) {
+      ReplayWeight(context, *sink, *entry);
     }
   }
 }
 
 void Tape::BackwardWeight(const OpContext& context, GradSink& sink) {
+  FR_CHECK(replayed_) << "weight gradients come after input gradients";
   for (auto entry = entries_.rbegin(); entry != entries_.rend(); ++entry) {
-    if (entry->node == nullptr) continue;
-    entry->node->BackwardWeight(context, entry->grad_outputs, sink);
-    entry->node.reset();
-    entry->grad_outputs.clear();
+    if (entry->node != nullptr) ReplayWeight(context, sink, *entry);
   }
 }
 
 Tensor Tape::LeafGradient(const Value& leaf) const {
-  FR_CHECK(!leaf.constant() && producer_[leaf.id] == -1) << "not a leaf of this tape";
+  FR_CHECK(Owns(leaf.id) && producer_[leaf.id] == -1) << "not a leaf of this tape";
   return gradients_[leaf.id];
 }
 

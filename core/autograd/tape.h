@@ -35,9 +35,9 @@ class Node {
  public:
   virtual ~Node() = default;
   virtual absl::string_view name() const = 0;  // a literal
-  // Sets grad_inputs[i] for each input i that `wanted[i]`; others are left undefined. A gradient
-  // of an output that nothing used is undefined here. Results may share memory with
-  // grad_outputs: nobody writes to a gradient once it is returned.
+  // Sets grad_inputs[i] for each input i that is `wanted`; others are left undefined. A gradient
+  // of an output that nothing used is undefined here, but never all of them. Results may share
+  // memory with grad_outputs: nobody writes to a gradient once it is returned.
   virtual void BackwardInput(const OpContext& context, absl::Span<const Tensor> grad_outputs,
                              absl::Span<const bool> wanted, absl::Span<Tensor> grad_inputs) = 0;
   // Contributes once to each weight that was given to Tape::Record.
@@ -47,6 +47,16 @@ class Node {
 
 // The record of one forward pass of one chunk for one microbatch; replayed in reverse, once.
 // Belongs to one thread.
+//
+// Invariants
+//  1. The backward pass makes every contribution of contributions(), once, operator by operator in
+//     reverse. Of an operator that the differentiated output does not depend on, neither half is
+//     called: the tape contributes zero to its weights.
+//  2. Joined or apart, the two halves make the same contributions with the same bits.
+//  3. A gradient of a value that several operators take is their sum, added in reverse order.
+//  4. What a node saved, and the gradients that passed through it, are freed as soon as its last
+//     half has run.
+//  5. A value belongs to the tape that made it.
 class Tape {
  public:
   Tape();
@@ -92,12 +102,16 @@ class Tape {
  private:
   struct Entry;
   void Replay(const OpContext& context, const Value& output, Tensor grad_output, GradSink* sink);
+  void ReplayInput(const OpContext& context, Entry& entry);
+  void ReplayWeight(const OpContext& context, GradSink& sink, Entry& entry);
   void Accumulate(const OpContext& context, int id, const Tensor& gradient);
+  bool Owns(int id) const { return id >= 0 && id < static_cast<int>(producer_.size()); }
 
   std::vector<Entry> entries_;
   std::vector<Tensor> gradients_;  // by value id
   std::vector<int> producer_;      // by value id: index in entries_, -1 for leaves
   std::vector<const Parameter*> contributions_;
+  bool replayed_ = false;
 };
 
 }  // namespace forerun

@@ -6,11 +6,17 @@
 #include "absl/strings/string_view.h"
 #include "core/autograd/context.h"
 #include "core/autograd/parameter.h"
+#include "core/autograd/tape.h"
 #include "core/ops/activation.h"
+#include "core/tensor/tensor.h"
 
 // Differentiable functions with weights. Each reads its weights through the context's reader at
-// the moment of use, keeps the leases on the tape for the backward pass, and contributes once to
-// every trainable weight. `reader` names the layer that uses the weight. bias may be null.
+// the moment of use, in the order of its arguments, and contributes once to every trainable
+// weight. `reader` names the layer that uses the weight. bias may be null.
+//
+// A lease stays on the tape only while backward needs the value: for the input gradient of a
+// linear layer or a norm, and not where that is not wanted. All others end with the call. The
+// parameters outlive the tape.
 namespace forerun {
 
 // y = x w^T + bias for x [..., k], w [n, k] (a weight of more dims is taken as rows of its last:
@@ -35,7 +41,8 @@ Value RmsNorm(const ForwardContext& context, const Value& x, const Parameter& ga
 Value Embedding(const ForwardContext& context, const Tensor& tokens, const Parameter& table,
                 int64_t first_row, absl::string_view reader);
 
-// x [s, b, h] + table[0:s], a learned position for each row along s.
+// x [s, b, h] + table[0:s], a learned position for each row along s. Rows of the table that are
+// not used have gradient zero.
 Value AddPositions(const ForwardContext& context, const Value& x, const Parameter& table,
                    absl::string_view reader);
 
