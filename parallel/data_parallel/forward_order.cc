@@ -9,6 +9,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
 #include "absl/strings/str_join.h"
+#include "core/base/check.h"
 
 namespace forerun {
 namespace {
@@ -68,6 +69,23 @@ int ForwardOrderGraph::use_count(const Parameter& parameter) const {
 int ForwardOrderGraph::contribution_count(const Parameter& parameter) const {
   const auto found = contribution_count_.find(&parameter);
   return found == contribution_count_.end() ? 0 : found->second;
+}
+
+ForwardOrderGraph ForwardOrderGraph::ReboundTo(
+    absl::Span<const Parameter* const> parameters_by_id) const {
+  const auto twin = [&](const Parameter* parameter) {
+    FR_CHECK_LT(static_cast<size_t>(parameter->id()), parameters_by_id.size()) << parameter->name();
+    const Parameter* other = parameters_by_id[parameter->id()];
+    FR_CHECK_EQ(other->name(), parameter->name()) << "instances of a chunk register alike";
+    return other;
+  };
+  ForwardOrderGraph graph;
+  graph.uses_ = uses_;
+  for (Use& use : graph.uses_) use.parameter = twin(use.parameter);
+  for (const Parameter* p : first_use_order_) graph.first_use_order_.push_back(twin(p));
+  for (const auto& [p, count] : use_count_) graph.use_count_[twin(p)] = count;
+  for (const auto& [p, count] : contribution_count_) graph.contribution_count_[twin(p)] = count;
+  return graph;
 }
 
 std::string ForwardOrderGraph::ToString() const {

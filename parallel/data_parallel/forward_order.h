@@ -41,6 +41,10 @@ class ForwardOrderGraph {
   int use_count(const Parameter& parameter) const;
   int contribution_count(const Parameter& parameter) const;
 
+  // The same graph of another instance of the chunk, whose parameters have the same ids and names:
+  // recorded on an instance made for meta tensors, used with the one that trains.
+  ForwardOrderGraph ReboundTo(absl::Span<const Parameter* const> parameters_by_id) const;
+
   // A table, one line a use.
   std::string ToString() const;
 
