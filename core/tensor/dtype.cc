@@ -1,13 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "core/tensor/dtype.h"
 
-#include <immintrin.h>
-
 namespace forerun {
-
-// F16C, a part of x86-64-v3; clang 14 has no _Float16 here. The header stays free of intrinsics.
-Float16::Float16(float value) : bits(_cvtss_sh(value, _MM_FROUND_TO_NEAREST_INT)) {}
-Float16::operator float() const { return _cvtsh_ss(bits); }
 
 int64_t SizeOf(DType dtype) {
   switch (dtype) {

@@ -40,13 +40,41 @@ struct BFloat16 {
   }
 };
 
-// IEEE half precision as storage, with the same rules.
+// IEEE half precision as storage, with the same rules. (_Float16 would do, but for clang 14.)
 struct Float16 {
   uint16_t bits;
 
   Float16() = default;
-  explicit Float16(float value);
-  explicit operator float() const;
+  explicit Float16(float value) : bits(FromFloat(value)) {}
+  explicit operator float() const {
+    const uint32_t magnitude = bits & 0x7fffu;
+    const uint32_t sign = static_cast<uint32_t>(bits & 0x8000u) << 16;
+    float value = BitCast<float>(magnitude << 13) * 0x1p112f;  // exact, subnormals too
+    if (magnitude >= 0x7c00u) value = BitCast<float>(0x7f800000u | (magnitude << 13));
+    return BitCast<float>(BitCast<uint32_t>(value) | sign);
+  }
+
+ private:
+  template <typename To, typename From>
+  static To BitCast(From from) {
+    To to;
+    static_assert(sizeof(To) == sizeof(From));
+    std::memcpy(&to, &from, sizeof to);
+    return to;
+  }
+  static uint16_t FromFloat(float value) {
+    const uint32_t all = BitCast<uint32_t>(value);
+    const auto sign = static_cast<uint16_t>((all >> 16) & 0x8000u);
+    uint32_t u = all & 0x7fffffffu;
+    if (u > 0x7f800000u) return sign | 0x7e00u;   // NaN
+    if (u >= 0x477ff000u) return sign | 0x7c00u;  // 65520 and more round to infinity
+    if (u < 0x38800000u) {                        // subnormal: the addition rounds to 2^-24
+      u = BitCast<uint32_t>(BitCast<float>(u) + 0.5f) - 0x3f000000u;
+      return sign | static_cast<uint16_t>(u);
+    }
+    u += 0xfffu + ((u >> 13) & 1u);
+    return sign | static_cast<uint16_t>((u - 0x38000000u) >> 13);
+  }
 };
 
 // The DType that a C++ type stores.
