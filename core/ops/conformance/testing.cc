@@ -65,6 +65,13 @@ Tensor Clone(const Host& host, const Tensor& x) {
   return copy;
 }
 
+Tensor AsDoubles(const Host& host, const Tensor& x) {
+  Tensor copy = host.Empty(x.shape(), DType::kF64);
+  const Elements from(x), to(copy);
+  for (int64_t i = 0; i < x.numel(); ++i) to.Set(i, from[i]);
+  return copy;
+}
+
 Tensor FromValues(const Host& host, const Shape& shape, DType dtype,
                   std::initializer_list<double> values) {
   FR_CHECK_EQ(shape.numel(), static_cast<int64_t>(values.size())) << "values of a tensor";

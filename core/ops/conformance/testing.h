@@ -51,6 +51,8 @@ Tensor RandomStrided(const Host& host, const Shape& shape, DType dtype, uint64_t
 Tensor RandomTokens(const Host& host, const Shape& shape, int32_t low, int32_t high, uint64_t seed);
 // A contiguous copy with memory of its own.
 Tensor Clone(const Host& host, const Tensor& x);
+// The same in fp64: from such inputs the reference gives results that no dtype has rounded.
+Tensor AsDoubles(const Host& host, const Tensor& x);
 Tensor FromValues(const Host& host, const Shape& shape, DType dtype,
                   std::initializer_list<double> values);
 
