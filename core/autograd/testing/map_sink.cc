@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "core/nn/testing/map_sink.h"
+#include "core/autograd/testing/map_sink.h"
 
 #include <algorithm>
 #include <limits>
