@@ -31,7 +31,8 @@ class Stateful {
   virtual ~Stateful() = default;
 
   // Calls save(piece) for each piece that this rank is the one to save; values are read-only and
-  // valid during the call. Over all ranks each element is saved once.
+  // valid during the call. Over all ranks each element is saved once. Writing a checkpoint calls it
+  // twice, to list and to write: both times it gives the same pieces in the same order.
   virtual absl::Status Save(absl::FunctionRef<absl::Status(const StatePiece&)> save) = 0;
 
   // Calls load(piece) for each piece that this rank needs; load fills piece.values, cast to their
