@@ -33,7 +33,7 @@ class ElementwiseTest : public testing::TestWithParam<std::tuple<Backend, DType>
   const Host reference_{Reference()};
 };
 
-const Shape kShapes[] = {{}, {1}, {7}, {1031}, {3, 1}, {5, 17}, {2, 3, 64}, {0, 4}, {3, 20011}};
+const Shape kShapes[] = {{}, {1}, {7}, {1031}, {3, 1}, {5, 17}, {2, 3, 64}, {0, 4}, {3, 6007}};
 
 TEST_P(ElementwiseTest, AddMatchesTheReference) {
   for (const Shape& shape : kShapes) {
@@ -53,7 +53,7 @@ TEST_P(ElementwiseTest, AddIntoAddsInPlace) {
 }
 
 TEST_P(ElementwiseTest, AddRowAddsOneRowToEach) {
-  for (const Shape& shape : {Shape{1}, Shape{7}, Shape{5, 17}, Shape{2, 3, 64}, Shape{3, 20011}}) {
+  for (const Shape& shape : {Shape{1}, Shape{7}, Shape{5, 17}, Shape{2, 3, 64}, Shape{3, 6007}}) {
     const Tensor x = Random(host_, shape, dtype(), 1);
     const Tensor row = Random(host_, {shape[-1]}, dtype(), 2);
     ExpectClose(AddRow(tested(), x, row),

@@ -58,10 +58,14 @@ Tensor RandomTokens(const Host& host, const Shape& shape, int32_t low, int32_t h
   return x;
 }
 
+void CopyValues(const Tensor& from, const Tensor& to) {
+  const Elements source(from), target(to);
+  for (int64_t i = 0; i < from.numel(); ++i) target.Set(i, source[i]);
+}
+
 Tensor Clone(const Host& host, const Tensor& x) {
   Tensor copy = host.Empty(x.shape(), x.dtype());
-  const Elements from(x), to(copy);
-  for (int64_t i = 0; i < x.numel(); ++i) to.Set(i, from[i]);
+  CopyValues(x, copy);
   return copy;
 }
 

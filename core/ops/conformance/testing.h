@@ -49,6 +49,8 @@ Tensor RandomStrided(const Host& host, const Shape& shape, DType dtype, uint64_t
                      int64_t gap = 3, double stddev = 1.0);
 // int32 in [low, high).
 Tensor RandomTokens(const Host& host, const Shape& shape, int32_t low, int32_t high, uint64_t seed);
+// to = from, of one shape; strided at will.
+void CopyValues(const Tensor& from, const Tensor& to);
 // A contiguous copy with memory of its own.
 Tensor Clone(const Host& host, const Tensor& x);
 // The same in fp64: from such inputs the reference gives results that no dtype has rounded.

@@ -1,0 +1,9 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "core/ops/cpu/matmul.h"
+#include "core/ops/cpu/onednn_matmul.h"
+
+namespace forerun::cpu {
+
+const MatmulKernels& Matmul() { return OneDnnMatmul(); }
+
+}  // namespace forerun::cpu

@@ -1,0 +1,9 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "core/ops/cpu/matmul.h"
+#include "core/ops/cpu/plain_matmul.h"
+
+namespace forerun::cpu {
+
+const MatmulKernels& Matmul() { return PlainMatmul(); }
+
+}  // namespace forerun::cpu

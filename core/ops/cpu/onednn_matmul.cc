@@ -1,0 +1,122 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "core/ops/cpu/onednn_matmul.h"
+
+#include <memory>
+
+#include "core/base/parallel_for.h"
+#include "core/ops/cpu/float_matrix.h"
+#include "core/ops/cpu/matmul_epilogue.h"
+#include "core/ops/cpu/onednn_primitives.h"
+
+namespace forerun::cpu {
+namespace {
+
+using DataType = dnnl::memory::data_type;
+
+DataType DataTypeOf(const Tensor& x) {
+  return x.dtype() == DType::kBF16 ? DataType::bf16 : DataType::f32;
+}
+
+// Isas are sets of features, one bit each.
+bool MultipliesBFloat16() {
+  const auto bits = [](dnnl::cpu_isa isa) { return static_cast<unsigned>(isa); };
+  const unsigned wanted = bits(dnnl::cpu_isa::avx512_core_bf16);
+  return (bits(dnnl::get_effective_cpu_isa()) & wanted) == wanted;
+}
+
+// A matrix of one row has no distance between rows; the same key then serves all views.
+int64_t RowStride(const Tensor& x) { return x.dim(0) == 1 ? x.dim(1) : x.strides()[0]; }
+
+MatmulKey KeyOf(const Tensor& a, const Tensor& b, const MatmulOptions& options, const Tensor& out) {
+  return MatmulKey{
+      .m = out.dim(0),
+      .n = out.dim(1),
+      .k = a.dim(options.transpose_a ? 0 : 1),
+      .a_row = RowStride(a),
+      .b_row = RowStride(b),
+      .c_row = RowStride(out),
+      .in = DataTypeOf(a),
+      .out = DataTypeOf(out),
+      .transpose_a = options.transpose_a,
+      .transpose_b = options.transpose_b,
+      .bias = options.bias.defined(),
+      .accumulate = options.accumulate,
+      .threads = LoopThreads(),
+  };
+}
+
+class OneDnnKernels final : public MatmulKernels {
+ public:
+  OneDnnKernels()
+      : engine_(dnnl::engine::kind::cpu, 0),
+        multiplies_bf16_(MultipliesBFloat16()),
+        primitives_(std::make_unique<MatmulPrimitives>(engine_)) {}
+
+  void Matmul(const OpContext& context, const Tensor& a, const Tensor& b,
+              const MatmulOptions& options, const Tensor& out) const override {
+    const Tensor& product = ProductTarget(options, out);
+    if (a.dtype() == DType::kF32 || (a.dtype() == DType::kBF16 && multiplies_bf16_)) {
+      Multiply(context, a, b, options, product);
+    } else {
+      MultiplyAsFloats(context, a, b, options, product);
+    }
+    Activate(context, options, out);
+  }
+
+ private:
+  // out (+)= op(a) op(b) + bias, in dtypes that oneDNN takes.
+  void Multiply(const OpContext& context, const Tensor& a, const Tensor& b,
+                const MatmulOptions& options, const Tensor& out) const {
+    const auto made = primitives_->Get(KeyOf(a, b, options, out));
+    const Tensor scratch =
+        context.Empty({static_cast<int64_t>(made->scratchpad.get_size())}, DType::kU8);
+    const auto argument = [&](const dnnl::memory::desc& desc, const void* data) {
+      return dnnl::memory(desc, engine_, const_cast<void*>(data));
+    };
+    std::unordered_map<int, dnnl::memory> arguments{
+        {DNNL_ARG_SRC, argument(made->a, a.raw_data())},
+        {DNNL_ARG_WEIGHTS, argument(made->b, b.raw_data())},
+        {DNNL_ARG_DST, argument(made->c, out.raw_mutable_data())},
+        {DNNL_ARG_SCRATCHPAD, argument(made->scratchpad, scratch.raw_data())},
+    };
+    if (options.bias.defined()) {
+      arguments.emplace(DNNL_ARG_BIAS, argument(made->bias, options.bias.raw_data()));
+    }
+    dnnl::stream stream(engine_);
+    made->primitive.execute(stream, arguments);
+    stream.wait();
+  }
+
+  // The same where oneDNN does not take the dtype of a and b.
+  void MultiplyAsFloats(const OpContext& context, const Tensor& a, const Tensor& b,
+                        const MatmulOptions& options, const Tensor& out) const {
+    MatmulOptions as_floats = options;
+    if (options.bias.defined()) {
+      const Tensor row = options.bias.View({1, options.bias.dim(0)});
+      as_floats.bias = FloatMatrix(context, row).View(options.bias.shape());
+    }
+    const Tensor left = FloatMatrix(context, a), right = FloatMatrix(context, b);
+    if (out.dtype() == DType::kF32) {
+      Multiply(context, left, right, as_floats, out);
+      return;
+    }
+    const Tensor floats =
+        options.accumulate ? FloatMatrix(context, out) : context.Empty(out.shape(), DType::kF32);
+    Multiply(context, left, right, as_floats, floats);
+    RoundMatrix(floats, out);
+  }
+
+  const dnnl::engine engine_;
+  const bool multiplies_bf16_;
+  // Grows behind its own locks; the kernels themselves never change.
+  const std::unique_ptr<MatmulPrimitives> primitives_;
+};
+
+}  // namespace
+
+const MatmulKernels& OneDnnMatmul() {
+  static const OneDnnKernels kernels;
+  return kernels;
+}
+
+}  // namespace forerun::cpu
