@@ -22,23 +22,31 @@ class CheckFailure {
 
   template <typename A, typename B>
   std::ostream& Sides(const A& a, const B& b) {
-    return stream_ << " (" << a << " vs. " << b << ") ";
+    return stream_ << " (" << Printable(a) << " vs. " << Printable(b) << ") ";
   }
 
  private:
+  // Bytes are numbers here, not characters.
+  template <typename T>
+  static const T& Printable(const T& value) {
+    return value;
+  }
+  static int Printable(signed char value) { return value; }
+  static int Printable(unsigned char value) { return value; }
+
   std::ostringstream stream_;
 };
 
 }  // namespace forerun::internal
 
-#define FR_CHECK(condition)                                                             \
-  while (!(condition)) [[unlikely]]                                                     \
-  ::forerun::internal::CheckFailure(__FILE__, __LINE__, #condition).stream() << ' '
+#define FR_CHECK(condition) \
+  while (!(condition))      \
+  [[unlikely]] ::forerun::internal::CheckFailure(__FILE__, __LINE__, #condition).stream() << ' '
 
 // Each side is evaluated a second time only to be printed.
-#define FR_CHECK_OP(op, a, b)                                                            \
-  while (!((a)op(b))) [[unlikely]]                                                       \
-  ::forerun::internal::CheckFailure(__FILE__, __LINE__, #a " " #op " " #b)               \
+#define FR_CHECK_OP(op, a, b)                                                           \
+  while (!((a)op(b)))                                                                   \
+  [[unlikely]] ::forerun::internal::CheckFailure(__FILE__, __LINE__, #a " " #op " " #b) \
       .Sides((a), (b))
 
 #define FR_CHECK_EQ(a, b) FR_CHECK_OP(==, a, b)

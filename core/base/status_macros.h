@@ -10,8 +10,11 @@
 //
 //   FR_RETURN_IF_ERROR(Validate(options));
 //   FR_ASSIGN_OR_RETURN(Dataset data, Dataset::Open(path));
-#define FR_RETURN_IF_ERROR(expression)                                     \
-  do {                                                                     \
+//
+// The second is several statements: never the body of an `if` without braces. A target with commas
+// needs parentheses or a name for its type.
+#define FR_RETURN_IF_ERROR(expression)                                              \
+  do {                                                                              \
     if (::absl::Status fr_status = (expression); !fr_status.ok()) return fr_status; \
   } while (false)
 

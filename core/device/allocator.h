@@ -13,10 +13,10 @@
 
 namespace forerun {
 
-// Memory of one device. Any thread may call.
+// Memory of one device. Any thread may call. Outlives what it handed out.
 //
-// Memory is given back in stream order: Free(p, s) says that work issued to `s` so far may still
-// use `p`, and that nothing later will.
+// Memory is given back in stream order: Free(p, n, s) says that work issued to `s` so far may still
+// use `p`, and that nothing later will; n is what was asked for.
 class Allocator {
  public:
   virtual ~Allocator() = default;
@@ -25,7 +25,7 @@ class Allocator {
   // it always is. Running out is fatal and says how much was asked for.
   virtual void* Allocate(size_t bytes, Stream& stream) = 0;
   virtual void Free(void* memory, size_t bytes, Stream& stream) = 0;
-  // Bytes now allocated, and the most there ever were.
+  // Bytes now allocated, and the most there ever were, with what a backend rounds up to.
   virtual int64_t bytes_in_use() const = 0;
   virtual int64_t peak_bytes() const = 0;
 
@@ -33,7 +33,10 @@ class Allocator {
 };
 
 // Keeps freed blocks by size class and hands them out again, so that a training step, which asks
-// for the same sizes over and over, meets the operating system in its first step only.
+// for the same sizes over and over, meets the operating system in its first step only. Where that
+// has no more, the kept blocks are given up first.
+//
+// Under AddressSanitizer a freed block, and a block beyond the bytes asked for, is poisoned.
 class CpuAllocator final : public Allocator {
  public:
   CpuAllocator() = default;
@@ -45,6 +48,10 @@ class CpuAllocator final : public Allocator {
   int64_t peak_bytes() const override;
 
  private:
+  // A block of a size class: a kept one, or a new one; null where there is no memory.
+  void* Take(size_t size);
+  void ReleaseKept() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+
   mutable Mutex mutex_;
   std::map<size_t, std::vector<void*>> free_ ABSL_GUARDED_BY(mutex_);  // by size class
   int64_t bytes_in_use_ ABSL_GUARDED_BY(mutex_) = 0;

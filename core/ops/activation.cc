@@ -9,11 +9,18 @@ namespace {
 void CheckGelu(const Tensor& x, GeluKind kind) {
   FR_CHECK(kind != GeluKind::kNone) << "Gelu needs a kind";
   FR_CHECK(IsFloating(x.dtype())) << "Gelu of " << x.dtype();
+  FR_CHECK(x.has_contiguous_rows()) << "Gelu of strides " << x.strides();
+}
+
+void CheckSwiglu(const Tensor& x) {
+  FR_CHECK(IsFloating(x.dtype())) << "Swiglu of " << x.dtype();
+  FR_CHECK(x.has_contiguous_rows()) << "Swiglu of strides " << x.strides();
 }
 
 void CheckSameForm(const Tensor& a, const Tensor& b, const char* what) {
   FR_CHECK_EQ(a.shape(), b.shape()) << what;
   FR_CHECK_EQ(a.dtype(), b.dtype()) << what;
+  FR_CHECK(b.has_contiguous_rows()) << what << " of strides " << b.strides();
 }
 
 }  // namespace
@@ -42,16 +49,17 @@ Shape SwigluShape(const Shape& x) {
 }
 
 Tensor Swiglu(const OpContext& context, const Tensor& x) {
-  FR_CHECK(IsFloating(x.dtype())) << "Swiglu of " << x.dtype();
+  CheckSwiglu(x);
   Tensor y = context.Empty(SwigluShape(x.shape()), x.dtype());
   context.kernels->activation->Swiglu(context, x, y);
   return y;
 }
 
 Tensor SwigluBackward(const OpContext& context, const Tensor& x, const Tensor& dy) {
-  FR_CHECK(IsFloating(x.dtype())) << "Swiglu of " << x.dtype();
+  CheckSwiglu(x);
   FR_CHECK_EQ(dy.shape(), SwigluShape(x.shape())) << "output gradient of Swiglu of " << x.shape();
   FR_CHECK_EQ(dy.dtype(), x.dtype()) << "output gradient of Swiglu";
+  FR_CHECK(dy.has_contiguous_rows()) << "output gradient of Swiglu of strides " << dy.strides();
   Tensor dx = context.Empty(x.shape(), x.dtype());
   context.kernels->activation->SwigluBackward(context, x, dy, dx);
   return dx;

@@ -12,7 +12,8 @@ enum class GeluKind : uint8_t {
   kExact,  // 0.5 x (1 + erf(x / sqrt 2))
 };
 
-// Elementwise, any shape. Gelu(kNone) is not an op.
+// Elementwise, any shape; strided inputs have leading dims that collapse (Tensor::AsMatrix).
+// Gelu(kNone) is not an op.
 Tensor Gelu(const OpContext& context, const Tensor& x, GeluKind kind);
 // dx = dy * gelu'(x)
 Tensor GeluBackward(const OpContext& context, const Tensor& x, const Tensor& dy, GeluKind kind);

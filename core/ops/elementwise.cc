@@ -10,6 +10,8 @@ void CheckTerms(const Tensor& a, const Tensor& b) {
   FR_CHECK(IsFloating(a.dtype())) << "Add of " << a.dtype();
   FR_CHECK_EQ(a.shape(), b.shape()) << "terms of Add";
   FR_CHECK_EQ(a.dtype(), b.dtype()) << "terms of Add";
+  FR_CHECK(a.has_contiguous_rows() && b.has_contiguous_rows())
+      << "Add of strides " << a.strides() << " and " << b.strides();
 }
 
 }  // namespace
@@ -29,7 +31,9 @@ void AddInto(const OpContext& context, const Tensor& a, const Tensor& out) {
 Tensor AddRow(const OpContext& context, const Tensor& x, const Tensor& row) {
   FR_CHECK(IsFloating(x.dtype())) << "AddRow of " << x.dtype();
   FR_CHECK_GE(x.rank(), 1) << "AddRow to a scalar";
+  FR_CHECK(x.has_contiguous_rows()) << "AddRow to strides " << x.strides();
   FR_CHECK_EQ(row.shape(), Shape{x.dim(-1)}) << "row added to " << x.shape();
+  FR_CHECK(row.is_contiguous()) << "row added of strides " << row.strides();
   FR_CHECK_EQ(row.dtype(), x.dtype()) << "row and rows of AddRow";
   Tensor out = context.Empty(x.shape(), x.dtype());
   context.kernels->elementwise->AddRow(context, x, row, out);
@@ -38,6 +42,7 @@ Tensor AddRow(const OpContext& context, const Tensor& x, const Tensor& row) {
 
 Tensor Scale(const OpContext& context, const Tensor& x, float factor) {
   FR_CHECK(IsFloating(x.dtype())) << "Scale of " << x.dtype();
+  FR_CHECK(x.has_contiguous_rows()) << "Scale of strides " << x.strides();
   Tensor out = context.Empty(x.shape(), x.dtype());
   context.kernels->elementwise->Scale(context, x, factor, out);
   return out;

@@ -13,27 +13,34 @@ Shape RowsOf(const Shape& x) {
   return Shape{x.numel() / x[-1]};
 }
 
-void CheckInput(const Tensor& x) { FR_CHECK(IsFloating(x.dtype())) << "norm of " << x.dtype(); }
+void CheckInput(const Tensor& x) {
+  FR_CHECK(IsFloating(x.dtype())) << "norm of " << x.dtype();
+  FR_CHECK(x.has_contiguous_rows()) << "norm of strides " << x.strides();
+}
 
 void CheckWeight(const Tensor& x, const Tensor& weight, const char* name) {
   FR_CHECK_EQ(weight.shape(), Shape{x.dim(-1)}) << name << " of a norm of " << x.shape();
   FR_CHECK_EQ(weight.dtype(), x.dtype()) << name << " of a norm";
+  FR_CHECK(weight.is_contiguous()) << name << " of a norm";
 }
 
 void CheckStatistic(const Tensor& x, const Tensor& statistic, const char* name) {
   FR_CHECK_EQ(statistic.shape(), RowsOf(x.shape())) << name << " of a norm of " << x.shape();
   FR_CHECK_EQ(statistic.dtype(), DType::kF32) << name << " of a norm";
+  FR_CHECK(statistic.is_contiguous()) << name << " of a norm";
 }
 
 void CheckOutputGradient(const Tensor& x, const Tensor& dy) {
   FR_CHECK_EQ(dy.shape(), x.shape()) << "output gradient of a norm";
   FR_CHECK_EQ(dy.dtype(), x.dtype()) << "output gradient of a norm";
+  FR_CHECK(dy.has_contiguous_rows()) << "output gradient of a norm";
 }
 
 void CheckWeightGradient(const Tensor& x, const Tensor& gradient, const char* name) {
   if (!gradient.defined()) return;
   FR_CHECK_EQ(gradient.shape(), Shape{x.dim(-1)}) << name << " of a norm of " << x.shape();
   FR_CHECK_EQ(gradient.dtype(), DType::kF32) << name << " of a norm";
+  FR_CHECK(gradient.is_contiguous()) << name << " of a norm";
 }
 
 }  // namespace

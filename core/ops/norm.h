@@ -6,7 +6,9 @@
 
 namespace forerun {
 
-// Normalisation over the last dim, n elements a row; statistics are fp32, one a row.
+// Normalisation over the last dim, n elements a row; statistics are fp32, one a row. x and dy have
+// one shape and dtype, and leading dims that collapse (Tensor::AsMatrix); gamma and beta have the
+// dtype of x.
 //
 // LayerNorm: y = (x - mean) * rstd * gamma + beta, rstd = 1 / sqrt(variance + epsilon), with the
 // biased variance (Ba, Kiros, Hinton 2016). gamma and beta are [n].
@@ -50,11 +52,11 @@ class NormKernels {
                                        bool accumulate_beta, const Tensor& dbeta) const = 0;
   virtual void RmsNorm(const OpContext& context, const Tensor& x, const Tensor& gamma,
                        float epsilon, const RmsNormResult& out) const = 0;
-  virtual void RmsNormBackwardInput(const OpContext& context, const Tensor& x,
-                                    const Tensor& gamma, const Tensor& rrms, const Tensor& dy,
+  virtual void RmsNormBackwardInput(const OpContext& context, const Tensor& x, const Tensor& gamma,
+                                    const Tensor& rrms, const Tensor& dy,
                                     const Tensor& dx) const = 0;
-  virtual void RmsNormBackwardWeight(const OpContext& context, const Tensor& x,
-                                     const Tensor& rrms, const Tensor& dy, bool accumulate,
+  virtual void RmsNormBackwardWeight(const OpContext& context, const Tensor& x, const Tensor& rrms,
+                                     const Tensor& dy, bool accumulate,
                                      const Tensor& dgamma) const = 0;
 };
 

@@ -8,8 +8,10 @@ namespace forerun {
 void SumRows(const OpContext& context, const Tensor& x, bool accumulate, const Tensor& sums) {
   FR_CHECK(IsFloating(x.dtype())) << "SumRows of " << x.dtype();
   FR_CHECK_EQ(x.rank(), 2) << "SumRows takes a matrix, got " << x.shape();
+  FR_CHECK(x.has_contiguous_rows()) << "SumRows of strides " << x.strides();
   FR_CHECK_EQ(sums.shape(), Shape{x.dim(1)}) << "sums of the rows of " << x.shape();
   FR_CHECK_EQ(sums.dtype(), DType::kF32) << "sums of rows";
+  FR_CHECK(sums.is_contiguous()) << "sums of rows";
   context.kernels->reduce->SumRows(context, x, accumulate, sums);
 }
 

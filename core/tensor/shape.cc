@@ -1,8 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "core/tensor/shape.h"
 
-#include <algorithm>
-
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
 #include "core/base/check.h"
@@ -14,7 +12,7 @@ Shape::Shape(std::initializer_list<int64_t> dims)
 
 Shape::Shape(absl::Span<const int64_t> dims) : rank_(static_cast<int>(dims.size())) {
   FR_CHECK_LE(rank_, kMaxRank) << "rank";
-  std::copy(dims.begin(), dims.end(), dims_.begin());
+  for (int i = 0; i < rank_; ++i) set(i, dims[i]);
 }
 
 int Shape::Index(int dim) const {
@@ -23,7 +21,10 @@ int Shape::Index(int dim) const {
   return index;
 }
 
-void Shape::set(int dim, int64_t extent) { dims_[Index(dim)] = extent; }
+void Shape::set(int dim, int64_t extent) {
+  FR_CHECK_GE(extent, 0) << "extent of dim " << dim;
+  dims_[Index(dim)] = extent;
+}
 
 int64_t Shape::numel() const {
   int64_t numel = 1;

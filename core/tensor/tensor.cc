@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "core/tensor/tensor.h"
 
+#include <array>
 #include <utility>
 
 namespace forerun {
@@ -54,6 +55,7 @@ Tensor Tensor::Wrap(std::shared_ptr<const void> owner, void* data, const Shape& 
 }
 
 bool Tensor::is_contiguous() const {
+  if (numel() == 0) return true;
   const Shape contiguous = shape_.ContiguousStrides();
   for (int i = 0; i < rank(); ++i) {
     if (shape_[i] != 1 && strides_[i] != contiguous[i]) return false;
@@ -120,18 +122,19 @@ Tensor Tensor::SplitDim(int dim, int64_t outer, int64_t inner) const {
 
 Tensor Tensor::AsMatrix() const {
   FR_CHECK_GE(rank(), 1) << "AsMatrix of a scalar";
-  if (rank() == 2) return *this;
-  const int64_t columns = shape_[-1];
-  const int64_t rows = columns == 0 ? 0 : numel() / columns;
-  Tensor view = *this;
-  view.shape_ = Shape{rows, columns};
-  const int64_t row_stride = rank() == 1 ? columns : strides_[-2];
-  int64_t expected = row_stride;
+  // Dims of extent one have a stride too, but it tells nothing.
+  int64_t rows = 1;
+  int64_t row_stride = 0;
   for (int i = rank() - 2; i >= 0; --i) {
-    FR_CHECK(shape_[i] == 1 || strides_[i] == expected) << "leading dims do not collapse";
-    expected *= shape_[i];
+    if (shape_[i] == 1) continue;
+    if (rows == 1) row_stride = strides_[i];
+    FR_CHECK(numel() == 0 || strides_[i] == rows * row_stride)
+        << "the leading dims of " << shape_ << " with strides " << strides_ << " do not collapse";
+    rows *= shape_[i];
   }
-  view.strides_ = Shape{row_stride, rank() == 0 ? 1 : strides_[-1]};
+  Tensor view = *this;
+  view.shape_ = Shape{rows, shape_[-1]};
+  view.strides_ = Shape{rows == 1 ? shape_[-1] : row_stride, strides_[-1]};
   return view;
 }
 

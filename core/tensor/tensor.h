@@ -60,6 +60,8 @@ class Tensor {
   Device device() const { return device_; }
   bool is_meta() const { return device_.kind == DeviceKind::kMeta; }
   bool is_contiguous() const;
+  // Neighbours along the last dim are neighbours in memory.
+  bool has_contiguous_rows() const { return rank() == 0 || shape_[-1] <= 1 || strides_[-1] == 1; }
   bool read_only() const { return access_ == Access::kReadOnly; }
 
   // The first element. `reader` is filled in by the compiler: it names who asked where a check
@@ -82,7 +84,8 @@ class Tensor {
   Tensor Slice(int dim, int64_t begin, int64_t end) const;
   // One dim of extent a*b seen as two of extents a (outer) and b.
   Tensor SplitDim(int dim, int64_t outer, int64_t inner) const;
-  // The same elements seen as rows: [numel / dim(-1), dim(-1)]. Needs leading dims that collapse.
+  // The same elements seen as rows: [product of the leading dims, dim(-1)]. Needs leading dims that
+  // collapse: each a whole number of the next apart.
   Tensor AsMatrix() const;
   Tensor AsReadOnly() const;
 
