@@ -19,12 +19,12 @@ Tensor NewTokens(const Shape& shape) {
 
 }  // namespace
 
-absl::StatusOr<Microbatch> MakeMicrobatch(const Dataset& dataset,
+absl::StatusOr<TokenBatch> MakeTokenBatch(const Dataset& dataset,
                                           absl::Span<const int64_t> samples) {
   FR_CHECK(!samples.empty());
   const int64_t length = dataset.seq_length();
   const int64_t batch = static_cast<int64_t>(samples.size());
-  const Microbatch result{NewTokens({length, batch}), NewTokens({length, batch})};
+  const TokenBatch result{NewTokens({length, batch}), NewTokens({length, batch})};
   int32_t* tokens = result.tokens.mutable_data<int32_t>();
   int32_t* targets = result.targets.mutable_data<int32_t>();
   std::vector<int32_t> sample(static_cast<size_t>(length) + 1);

@@ -12,13 +12,13 @@ namespace forerun {
 
 // What one forward pass takes: int32 [s, b] each, sequence first, on the cpu. targets is the token
 // after each of tokens. The tensors own their memory.
-struct Microbatch {
+struct TokenBatch {
   Tensor tokens;
   Tensor targets;
 };
 
 // Column i is sample samples[i] of `dataset`; at least one sample.
-absl::StatusOr<Microbatch> MakeMicrobatch(const Dataset& dataset,
+absl::StatusOr<TokenBatch> MakeTokenBatch(const Dataset& dataset,
                                           absl::Span<const int64_t> samples);
 
 }  // namespace forerun

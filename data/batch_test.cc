@@ -25,7 +25,7 @@ class Numbered final : public Dataset {
 };
 
 TEST(Batch, IsSequenceFirstWithTargetsOneTokenOn) {
-  const auto batch = MakeMicrobatch(Numbered(), {4, 2});
+  const auto batch = MakeTokenBatch(Numbered(), {4, 2});
   ASSERT_TRUE(batch.ok());
   EXPECT_EQ(batch->tokens.shape(), (Shape{3, 2}));
   EXPECT_EQ(batch->targets.shape(), (Shape{3, 2}));
@@ -38,7 +38,7 @@ TEST(Batch, IsSequenceFirstWithTargetsOneTokenOn) {
 }
 
 TEST(Batch, PassesOnWhatTheDatasetSays) {
-  EXPECT_EQ(MakeMicrobatch(Numbered(), {1, 9}).status().message(), "sample 9 is bad");
+  EXPECT_EQ(MakeTokenBatch(Numbered(), {1, 9}).status().message(), "sample 9 is bad");
 }
 
 }  // namespace
