@@ -142,7 +142,8 @@ void ExpectGradients(const ForwardContext& context, const TestFunction& function
   for (int pass = 0; pass < 2; ++pass) run.Backward(twice, /*apart=*/false);
   for (const TestWeight& weight : weights) {
     const Parameter& parameter = *weight.parameter;
-    EXPECT_EQ(sink.contributions(parameter), parameter.trainable() ? 1 : 0) << parameter.name();
+    EXPECT_EQ(sink.contributions(parameter), parameter.trainable() ? weight.contributions : 0)
+        << parameter.name();
     if (!parameter.trainable()) continue;
     const std::vector<double> expected = run.Differences(weight.value);
     ExpectClose(ValuesOf(sink.gradient(parameter)), expected, 1.0, parameter.name());

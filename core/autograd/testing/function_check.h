@@ -18,6 +18,7 @@ using TestFunction = std::function<Value(const ForwardContext&, absl::Span<const
 struct TestWeight {
   const Parameter* parameter;
   Tensor value;
+  int contributions = 1;  // how often it is used
 };
 
 // Expects of `function`, whose inputs and weights are fp64 on cpu:
