@@ -92,6 +92,8 @@ TEST_P(CopyTest, ThreadsDoNotChangeTheBits) {
   SetLoopThreads(2);
   ExpectCopies(flat, {100003}, [](const Tensor& t) { return t; });
   ExpectCopies(rows, {301, 387}, [](const Tensor& t) { return t; });
+  const auto column = [](const Tensor& t) { return t.SplitDim(1, 2, 1).Slice(1, 1, 2); };
+  ExpectCopies(column(Bytes({40009, 2}, 0)), {40009, 2}, column);
   SetLoopThreads(1);
 }
 

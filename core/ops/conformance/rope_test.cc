@@ -61,10 +61,13 @@ TEST_P(RopeTest, InverseUndoesTheRotation) {
 }
 
 TEST_P(RopeTest, HeadsOfAFusedProjectionGiveTheBitsOfContiguousOnes) {
-  // Three groups of two query heads, a key head and a value head; the queries of the second.
+  // Three groups of two query heads, a key head and a value head.
   const Tensor qkv = Random(host_, {37, 2, 3 * 4 * 10}, dtype(), 1);
-  const Tensor q = qkv.Slice(2, 40, 60).SplitDim(2, 2, 10);
-  ExpectSameBits(Rope(tested(), q, {}), Rope(tested(), Clone(host_, q), {}), "strided");
+  const Tensor queries = qkv.Slice(2, 40, 60).SplitDim(2, 2, 10);  // of the second group
+  const Tensor keys = qkv.SplitDim(2, 3, 40).Slice(3, 20, 30);     // of all groups
+  for (const Tensor& x : {queries, keys}) {
+    ExpectSameBits(Rope(tested(), x, {}), Rope(tested(), Clone(host_, x), {}), "strided");
+  }
 }
 
 TEST_P(RopeTest, ThreadsDoNotChangeTheBits) {
