@@ -12,6 +12,12 @@
 
 namespace forerun {
 
+// What one forward pass is about: token ids, int32 [s, b].
+struct Microbatch {
+  Tensor tokens;
+  Tensor targets;  // the token that follows each
+};
+
 // The piece of a model that one pipeline stage runs: what stands between any model, a user's own
 // included, and whoever trains, checks or samples it.
 //
@@ -32,11 +38,10 @@ class ModelChunk {
   virtual bool last() const = 0;
 
   // The pass of one microbatch. `input` is the activation that the chunk before returned; the first
-  // chunk ignores it (an undefined constant). tokens and targets (the token that follows each) are
-  // int32 [s, b]. Returns the activation for the next chunk or, from the last one, the mean loss
-  // over the microbatch's tokens: fp32, one element.
-  virtual Value Forward(const ForwardContext& context, const Value& input, const Tensor& tokens,
-                        const Tensor& targets) const = 0;
+  // chunk ignores it (an undefined constant). Returns the activation for the next chunk or, from
+  // the last one, the mean loss over the microbatch's tokens: fp32, one element.
+  virtual Value Forward(const ForwardContext& context, const Value& input,
+                        const Microbatch& microbatch) const = 0;
 
   // The last chunk's scores of what follows each token, [s, b, vocabulary]: this tensor-parallel
   // rank's columns, padding included.

@@ -40,10 +40,10 @@ Value GptChunk::Hidden(const ForwardContext& context, const Value& input,
   return x;
 }
 
-Value GptChunk::Forward(const ForwardContext& context, const Value& input, const Tensor& tokens,
-                        const Tensor& targets) const {
-  const Value x = Hidden(context, input, tokens);
-  return head_.has_value() ? head_->Loss(context, x, targets) : x;
+Value GptChunk::Forward(const ForwardContext& context, const Value& input,
+                        const Microbatch& microbatch) const {
+  const Value x = Hidden(context, input, microbatch.tokens);
+  return head_.has_value() ? head_->Loss(context, x, microbatch.targets) : x;
 }
 
 Value GptChunk::Logits(const ForwardContext& context, const Value& input,

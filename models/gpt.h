@@ -41,8 +41,8 @@ class GptChunk final : public ModelChunk {
   const ParameterRegistry& registry() const override { return registry_; }
   bool first() const override { return embedding_.has_value(); }
   bool last() const override { return head_.has_value(); }
-  Value Forward(const ForwardContext& context, const Value& input, const Tensor& tokens,
-                const Tensor& targets) const override;
+  Value Forward(const ForwardContext& context, const Value& input,
+                const Microbatch& microbatch) const override;
   Value Logits(const ForwardContext& context, const Value& input,
                const Tensor& tokens) const override;
   Shape ActivationShape(int64_t s, int64_t b) const override;

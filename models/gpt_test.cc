@@ -208,7 +208,7 @@ std::vector<float> Losses(const GptConfig& config, int steps) {
   for (int step = 0; step < steps; ++step) {
     Tape tape;
     const Value loss =
-        chunk->Forward({.op = device.op(), .reader = reader, .tape = &tape}, {}, tokens, targets);
+        chunk->Forward({.op = device.op(), .reader = reader, .tape = &tape}, {}, {tokens, targets});
     losses.push_back(loss.tensor.data<float>()[0]);
     Tensor one = device.op().Empty(loss.tensor.shape(), DType::kF32);
     Fill(device.op(), 1.0f, one);
@@ -246,12 +246,12 @@ TEST(GptChunk, AHugeModelRunsOnMeta) {
   Tape first_tape;
   Tape last_tape;
   const Value x = first->Forward({.op = device.op(), .reader = first_reader, .tape = &first_tape},
-                                 {}, tokens, tokens);
+                                 {}, {tokens, tokens});
   EXPECT_EQ(x.tensor.shape(), first->ActivationShape(1024, 4));
   EXPECT_EQ(x.tensor.dtype(), first->activation_dtype());
   const Value input = last_tape.Leaf(x.tensor);
   const Value loss = last->Forward({.op = device.op(), .reader = last_reader, .tape = &last_tape},
-                                   input, tokens, tokens);
+                                   input, {tokens, tokens});
   EXPECT_EQ(loss.tensor.numel(), 1);
   MapSink sink(device.op());
   last_tape.Backward(device.op(), loss, device.op().Empty(loss.tensor.shape(), DType::kF32), sink);

@@ -37,8 +37,9 @@ class StageRun {
                                  .training = true};
     if (!chunk_->first()) input_ = tape_.Leaf(std::move(input));
     const Shape shape = {model_.s, model_.b};
-    output_ = chunk_->Forward(context, input_, device_.Tokens(shape, model_.tokens),
-                              device_.Tokens(shape, model_.targets));
+    output_ = chunk_->Forward(
+        context, input_,
+        {device_.Tokens(shape, model_.tokens), device_.Tokens(shape, model_.targets)});
     return output_.tensor;
   }
 
