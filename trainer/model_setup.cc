@@ -1,0 +1,196 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "trainer/model_setup.h"
+
+#include <utility>
+
+#include "absl/strings/numbers.h"
+#include "absl/strings/str_cat.h"
+#include "core/base/status_macros.h"
+#include "data/gpt_dataset.h"
+#include "data/indexed_dataset.h"
+#include "data/mock_dataset.h"
+#include "data/tokenizer.h"
+#include "models/gpt.h"
+#include "models/registration_order.h"
+
+namespace forerun {
+namespace {
+
+absl::StatusOr<int64_t> VocabSize(const Arguments& arguments) {
+  if (arguments.model.vocab_size > 0) return arguments.model.vocab_size;
+  FR_ASSIGN_OR_RETURN(const auto tokenizer, TokenizerByType(arguments.data.tokenizer_type,
+                                                      arguments.model.vocab_size));
+  return tokenizer->vocab_size();
+}
+
+absl::StatusOr<int64_t> IntegerEntry(const std::map<std::string, std::string>& metadata,
+                                     const std::string& key) {
+  const auto found = metadata.find(key);
+  int64_t value = 0;
+  if (found == metadata.end() || !absl::SimpleAtoi(found->second, &value)) {
+    return absl::DataLossError(
+        absl::StrCat("the checkpoint does not say ", key, " of its model"));
+  }
+  return value;
+}
+
+}  // namespace
+
+absl::StatusOr<GptConfig> ConfigOf(const Arguments& arguments) {
+  const ModelArguments& model = arguments.model;
+  const ParallelArguments& parallel = arguments.parallel;
+  GptConfig config;
+  config.num_layers = static_cast<int>(model.num_layers);
+  config.hidden_size = model.hidden_size;
+  config.ffn_hidden_size = model.ffn_hidden_size;
+  config.num_attention_heads = model.num_attention_heads;
+  config.num_query_groups = model.num_query_groups;
+  config.seq_length = model.seq_length;
+  config.max_position_embeddings = model.max_position_embeddings;
+  FR_ASSIGN_OR_RETURN(config.vocab_size, VocabSize(arguments));
+  config.padded_vocab_size =
+      PaddedVocabSize(config.vocab_size, model.make_vocab_size_divisible_by,
+                      parallel.tensor_model_parallel_size);
+  config.position_embedding = model.position_embedding_type == "rope"
+                                  ? PositionEmbedding::kRope
+                                  : PositionEmbedding::kLearned;
+  config.rotary_base = static_cast<double>(model.rotary_base);
+  config.norm = model.normalization == "RMSNorm" ? NormKind::kRmsNorm : NormKind::kLayerNorm;
+  config.norm_epsilon = static_cast<float>(model.norm_epsilon);
+  config.swiglu = model.swiglu;
+  config.add_bias_linear = !model.disable_bias_linear;
+  config.tied_embeddings = !model.untie_embeddings_and_output_weights;
+  config.post_sublayer_norms = model.post_sublayer_norms;
+  config.attention_dropout = static_cast<float>(model.attention_dropout);
+  config.hidden_dropout = static_cast<float>(model.hidden_dropout);
+  config.init_method_std = model.init_method_std;
+  config.dtype = model.bf16 ? DType::kBF16 : DType::kF32;
+  FR_RETURN_IF_ERROR(config.Validate());
+  FR_RETURN_IF_ERROR(config.ValidateSplit(parallel.tensor_model_parallel_size,
+                                          parallel.pipeline_model_parallel_size));
+  return config;
+}
+
+absl::StatusOr<ChunkFactory> ChunkFactoryOf(const Arguments& arguments) {
+  FR_ASSIGN_OR_RETURN(const GptConfig config, ConfigOf(arguments));
+  FR_ASSIGN_OR_RETURN(const RegistrationOrder order,
+                      RegistrationOrder::Parse(arguments.model.registration_order));
+  return ChunkFactory([config, order](const ParallelContext& parallel)
+                          -> absl::StatusOr<std::unique_ptr<ModelChunk>> {
+    return GptChunk::Create(config, {parallel.at().pp, parallel.grid().pp_size()},
+                            parallel.tensor(), order);
+  });
+}
+
+RankTrainerOptions RankTrainerOptionsOf(const Arguments& arguments) {
+  const ParallelArguments& parallel = arguments.parallel;
+  const TrainingArguments& training = arguments.training;
+  RankTrainerOptions options;
+  options.data_parallel.shard_optimizer = parallel.use_distributed_optimizer;
+  options.data_parallel.overlap_grad_reduce = parallel.overlap_grad_reduce;
+  options.data_parallel.overlap_param_gather = parallel.overlap_param_gather;
+  options.data_parallel.bucket_numel = parallel.ddp_bucket_size;
+  options.data_parallel.poison_stale_params = arguments.output.poison_stale_params;
+  options.optimizer.adamw = {static_cast<float>(training.adam_beta1),
+                             static_cast<float>(training.adam_beta2),
+                             static_cast<float>(training.adam_eps)};
+  options.optimizer.weight_decay = training.weight_decay;
+  options.optimizer.clip_grad = training.clip_grad;
+  options.pipeline_schedule = parallel.pipeline_schedule;
+  options.seed = training.seed;
+  options.seq_length = arguments.model.seq_length;
+  options.micro_batch_size = training.micro_batch_size;
+  options.global_batch_size = training.global_batch_size;
+  return options;
+}
+
+absl::StatusOr<Datasets> OpenDatasets(const Arguments& arguments, const GptConfig& config) {
+  Datasets datasets;
+  const uint64_t seed = arguments.training.seed;
+  if (arguments.data.mock_data) {
+    constexpr int64_t kMockSamples = int64_t{1} << 20;
+    datasets.train = std::make_shared<MockDataset>(kMockSamples, config.seq_length,
+                                                   config.vocab_size, seed);
+    datasets.valid = std::make_shared<MockDataset>(kMockSamples, config.seq_length,
+                                                   config.vocab_size, seed + 1);
+    return datasets;
+  }
+  FR_ASSIGN_OR_RETURN(const std::shared_ptr<const IndexedDataset> corpus,
+                      IndexedDataset::Open(arguments.data.data_path));
+  FR_ASSIGN_OR_RETURN(const Split split, Split::Parse(arguments.data.split));
+  GptDatasetOptions options{config.seq_length, config.vocab_size, seed, SplitPart::kTrain};
+  FR_ASSIGN_OR_RETURN(datasets.train, GptDataset::Create(corpus, split, options));
+  if (split.weights[static_cast<int>(SplitPart::kValid)] > 0.0) {
+    options.part = SplitPart::kValid;
+    FR_ASSIGN_OR_RETURN(datasets.valid, GptDataset::Create(corpus, split, options));
+  }
+  return datasets;
+}
+
+std::map<std::string, std::string> ModelMetadata(const GptConfig& config,
+                                                 const std::string& tokenizer_type) {
+  const auto text = [](int64_t value) { return std::to_string(value); };
+  return {
+      {"tokenizer_type", tokenizer_type},
+      {"num_layers", text(config.num_layers)},
+      {"hidden_size", text(config.hidden_size)},
+      {"ffn_hidden_size", text(config.ffn_hidden_size)},
+      {"num_attention_heads", text(config.num_attention_heads)},
+      {"num_query_groups", text(config.num_query_groups)},
+      {"seq_length", text(config.seq_length)},
+      {"max_position_embeddings", text(config.max_position_embeddings)},
+      {"vocab_size", text(config.vocab_size)},
+      {"padded_vocab_size", text(config.padded_vocab_size)},
+      {"position_embedding", text(static_cast<int64_t>(config.position_embedding))},
+      {"rotary_base", text(static_cast<int64_t>(config.rotary_base))},
+      {"norm", text(static_cast<int64_t>(config.norm))},
+      {"swiglu", text(config.swiglu)},
+      {"add_bias_linear", text(config.add_bias_linear)},
+      {"tied_embeddings", text(config.tied_embeddings)},
+      {"post_sublayer_norms", text(config.post_sublayer_norms)},
+      {"bf16", text(config.dtype == DType::kBF16)},
+  };
+}
+
+absl::StatusOr<GptConfig> ConfigFromMetadata(const std::map<std::string, std::string>& metadata) {
+  GptConfig config;
+  std::map<std::string, int64_t> values;
+  for (const auto& [key, unused] : ModelMetadata(config, "")) {
+    if (key == "tokenizer_type") continue;
+    FR_ASSIGN_OR_RETURN(values[key], IntegerEntry(metadata, key));
+  }
+  config.num_layers = static_cast<int>(values["num_layers"]);
+  config.hidden_size = values["hidden_size"];
+  config.ffn_hidden_size = values["ffn_hidden_size"];
+  config.num_attention_heads = values["num_attention_heads"];
+  config.num_query_groups = values["num_query_groups"];
+  config.seq_length = values["seq_length"];
+  config.max_position_embeddings = values["max_position_embeddings"];
+  config.vocab_size = values["vocab_size"];
+  config.padded_vocab_size = values["padded_vocab_size"];
+  config.position_embedding = static_cast<PositionEmbedding>(values["position_embedding"]);
+  config.rotary_base = static_cast<double>(values["rotary_base"]);
+  config.norm = static_cast<NormKind>(values["norm"]);
+  config.swiglu = values["swiglu"] != 0;
+  config.add_bias_linear = values["add_bias_linear"] != 0;
+  config.tied_embeddings = values["tied_embeddings"] != 0;
+  config.post_sublayer_norms = values["post_sublayer_norms"] != 0;
+  config.dtype = values["bf16"] != 0 ? DType::kBF16 : DType::kF32;
+  FR_RETURN_IF_ERROR(config.Validate());
+  return config;
+}
+
+absl::Status CheckSameModel(const std::map<std::string, std::string>& saved,
+                            const std::map<std::string, std::string>& wanted) {
+  for (const auto& [key, value] : wanted) {
+    if (key == "bf16" || key == "seq_length" || key == "tokenizer_type") continue;
+    const auto found = saved.find(key);
+    const std::string theirs = found == saved.end() ? "nothing" : found->second;
+    if (theirs == value) continue;
+    return absl::InvalidArgumentError(absl::StrCat("the checkpoint's model has ", key, " ", theirs,
+                                                   ", this run's has ", value));
+  }
+  return absl::OkStatus();
+}
+
+}  // namespace forerun

@@ -1,0 +1,235 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "trainer/rank_trainer.h"
+
+#include <chrono>
+#include <cmath>
+#include <utility>
+
+#include "absl/strings/str_cat.h"
+#include "core/base/status_macros.h"
+#include "core/ops/cast.h"
+#include "core/ops/meta/kernels.h"
+#include "data/batch.h"
+#include "data/sampler.h"
+#include "parallel/comm/fake/fake_group.h"
+#include "parallel/pipeline/simulate.h"
+#include "trainer/param_checksum.h"
+#include "trainer/rank_runtime.h"
+
+namespace forerun {
+namespace {
+
+double SteadySeconds() {
+  return std::chrono::duration<double>(std::chrono::steady_clock::now().time_since_epoch())
+      .count();
+}
+
+Tensor MetaTokens(const OpContext& meta, int64_t s, int64_t b) {
+  return meta.Empty({s, b}, DType::kI32);
+}
+
+}  // namespace
+
+absl::StatusOr<ForwardOrderGraph> RecordChunkOrder(const ModelChunk& meta_chunk,
+                                                   int64_t seq_length, int64_t micro_batch_size) {
+  const MetaRuntime meta(meta::Kernels());
+  const Tensor tokens = MetaTokens(meta.ops, seq_length, micro_batch_size);
+  return RecordForwardOrder(
+      meta_chunk.registry().parameters(), [&](ParamReader& reader, Tape& tape) {
+        const ForwardContext context{meta.ops, reader, &tape, RandomKey::Root(0), 0,
+                                     micro_batch_size, /*training=*/true};
+        Value input;
+        if (!meta_chunk.first()) {
+          input = tape.Leaf(meta.ops.Empty(meta_chunk.ActivationShape(seq_length, micro_batch_size),
+                                           meta_chunk.activation_dtype()));
+        }
+        meta_chunk.Forward(context, input, {tokens, tokens});
+      });
+}
+
+absl::StatusOr<std::unique_ptr<RankTrainer>> RankTrainer::Create(
+    const OpContext& context, comm::GroupFactory& factory, const Grid& grid,
+    const ChunkFactory& make_chunk, const RankTrainerOptions& options) {
+  auto trainer = std::unique_ptr<RankTrainer>(new RankTrainer(context, options));
+  trainer->clock_ = SteadySeconds;
+  FR_RETURN_IF_ERROR(trainer->Build(factory, grid, make_chunk));
+  trainer->WriteInitialValues();
+  return trainer;
+}
+
+absl::Status RankTrainer::Build(comm::GroupFactory& factory, const Grid& grid,
+                                const ChunkFactory& make_chunk) {
+  std::vector<comm::FakeOp> operations;
+  comm::FakeGroupFactory fake(factory.rank(), factory.world_size(), &operations);
+  const ParallelContext meta_parallel(grid, fake);
+  FR_ASSIGN_OR_RETURN(const std::unique_ptr<ModelChunk> meta_chunk, make_chunk(meta_parallel));
+  FR_ASSIGN_OR_RETURN(
+      const ForwardOrderGraph graph,
+      RecordChunkOrder(*meta_chunk, options_.seq_length, options_.micro_batch_size));
+
+  parallel_ = std::make_unique<ParallelContext>(grid, factory);
+  FR_ASSIGN_OR_RETURN(chunk_, make_chunk(*parallel_));
+  const auto parameters = chunk_->registry().parameters();
+  std::vector<DataParallel::Chunk> chunks;
+  chunks.push_back({parameters, graph.ReboundTo(parameters)});
+  const bool sharded = options_.data_parallel.shard_optimizer;
+  const DataParallelGroups groups{&parallel_->grad_reduce(),
+                                  sharded ? &parallel_->param_gather() : &parallel_->self(),
+                                  &parallel_->tensor()};
+  FR_ASSIGN_OR_RETURN(data_parallel_,
+                      DataParallel::Create(context_, groups, std::move(chunks),
+                                           options_.data_parallel, clock_));
+  parameter_state_ = std::make_unique<ParameterState>(
+      std::vector<const Parameter*>(parameters.begin(), parameters.end()),
+      data_parallel_->buffer(), data_parallel_->gate(),
+      [this](const Parameter& parameter) { return parallel_->at().dp == 0 && Owns(parameter); });
+
+  microbatches_ = static_cast<int>(options_.global_batch_size /
+                                   (options_.micro_batch_size * grid.dp_size()));
+  FR_ASSIGN_OR_RETURN(const pipeline::Schedule schedule,
+                      pipeline::ScheduleByName(options_.pipeline_schedule, grid.pp_size(),
+                                               microbatches_));
+  FR_RETURN_IF_ERROR(pipeline::Verify(schedule));
+  training_actions_ = schedule.stages[parallel_->at().pp];
+  evaluation_actions_ =
+      pipeline::ForwardOnly(grid.pp_size(), microbatches_).stages[parallel_->at().pp];
+  return absl::OkStatus();
+}
+
+void RankTrainer::WriteInitialValues() {
+  const ParameterRegistry& registry = chunk_->registry();
+  for (const Parameter* parameter : registry.parameters()) {
+    const Tensor target = data_parallel_->buffer().Initial(*parameter);
+    Tensor values = context_.Empty(parameter->shape(), DType::kF32);
+    InitialValue(*parameter, registry.init(*parameter), options_.seed,
+                 absl::MakeSpan(values.mutable_data<float>(), values.numel()));
+    CastInto(context_, values, target);
+  }
+}
+
+absl::Status RankTrainer::LoadState(absl::FunctionRef<absl::Status(Stateful&)> load) {
+  FR_RETURN_IF_ERROR(load(*parameter_state_));
+  MakeOptimizer();
+  return load(*optimizer_);
+}
+
+std::vector<Stateful*> RankTrainer::state() {
+  MakeOptimizer();
+  return {parameter_state_.get(), optimizer_.get()};
+}
+
+// Masters are taken from the parameters, so this waits until those are final.
+void RankTrainer::MakeOptimizer() {
+  if (optimizer_ != nullptr) return;
+  OptimizerPlacement placement;
+  placement.world = &parallel_->world();
+  placement.embedding = &parallel_->embedding();
+  const bool sharded = options_.data_parallel.shard_optimizer;
+  placement.owns = [this, sharded](const Parameter& parameter) {
+    return (sharded || parallel_->at().dp == 0) && Owns(parameter);
+  };
+  optimizer_ = std::make_unique<DistributedOptimizer>(
+      context_, ShardWriter(data_parallel_->buffer(), data_parallel_->shard()),
+      data_parallel_->reducer(), data_parallel_->gate(), std::move(placement), options_.optimizer);
+}
+
+// Of the ranks of one data-parallel replica, one owns each element of the model.
+bool RankTrainer::Owns(const Parameter& parameter) const {
+  return parameter.sharing() != Sharing::kCopy &&
+         (!parameter.replicated() || parallel_->at().tp == 0);
+}
+
+absl::StatusOr<ChunkStage::Step> RankTrainer::StepOf(const Dataset& dataset, int64_t consumed,
+                                                     bool training, int64_t iteration) const {
+  ChunkStage::Step step;
+  const int dp_size = parallel_->grid().dp_size();
+  for (int m = 0; m < microbatches_; ++m) {
+    const std::vector<int64_t> samples = MicrobatchSamples(
+        {consumed, m, parallel_->at().dp, dp_size, options_.micro_batch_size});
+    FR_ASSIGN_OR_RETURN(TokenBatch batch, MakeTokenBatch(dataset, samples));
+    step.microbatches.push_back({std::move(batch.tokens), std::move(batch.targets)});
+    step.first_sample.push_back(samples[0] - consumed);
+  }
+  step.global_batch = options_.global_batch_size;
+  step.random = RandomKey::Root(options_.seed).Fold("dropout").Fold(iteration);
+  step.loss_scale = 1.0f / static_cast<float>(microbatches_ * dp_size);
+  step.training = training;
+  return step;
+}
+
+absl::StatusOr<StepMetrics> RankTrainer::TrainStep(int64_t iteration, double lr,
+                                                   const Dataset& dataset, int64_t consumed) {
+  MakeOptimizer();
+  const double begin = clock_();
+  FR_ASSIGN_OR_RETURN(ChunkStage::Step step, StepOf(dataset, consumed, true, iteration));
+  ChunkStage stage(context_, *chunk_, *data_parallel_, std::move(step));
+  data_parallel_->reducer().BeginStep(microbatches_);
+  pipeline::Executor executor(context_, parallel_->pipeline(), clock_);
+  const pipeline::StageRun run = executor.Run(training_actions_, /*chunks=*/1, stage);
+
+  StepMetrics metrics;
+  metrics.iteration = iteration;
+  metrics.consumed_samples = consumed + options_.global_batch_size;
+  metrics.lr = lr;
+  metrics.loss = MeanLoss(stage.loss_sum(), 1);
+  if (!std::isfinite(metrics.loss)) {
+    return absl::DataLossError(
+        absl::StrCat("the loss is ", metrics.loss, " at iteration ", iteration));
+  }
+  FR_ASSIGN_OR_RETURN(const DistributedOptimizer::StepResult result,
+                      optimizer_->Step(iteration, lr));
+  metrics.grad_norm = result.grad_norm;
+  if (!result.updated) {
+    return absl::DataLossError(absl::StrCat("the gradient norm is ", metrics.grad_norm,
+                                            " at iteration ", iteration));
+  }
+  metrics.step_ms = (clock_() - begin) * 1e3;
+  metrics.tokens_per_second =
+      static_cast<double>(options_.global_batch_size * options_.seq_length) /
+      (metrics.step_ms / 1e3);
+  metrics.exposed = TakeExposed(run);
+  return metrics;
+}
+
+absl::StatusOr<double> RankTrainer::Evaluate(const Dataset& dataset, int64_t batches) {
+  double loss_sum = 0.0;
+  for (int64_t batch = 0; batch < batches; ++batch) {
+    FR_ASSIGN_OR_RETURN(ChunkStage::Step step,
+                        StepOf(dataset, batch * options_.global_batch_size, false, 0));
+    ChunkStage stage(context_, *chunk_, *data_parallel_, std::move(step));
+    pipeline::Executor executor(context_, parallel_->pipeline(), clock_);
+    executor.Run(evaluation_actions_, /*chunks=*/1, stage);
+    loss_sum += stage.loss_sum();
+  }
+  return MeanLoss(loss_sum, batches);
+}
+
+double RankTrainer::MeanLoss(double loss_sum, int64_t batches) {
+  // The last stage's tensor-parallel ranks all have the loss; one of them counts.
+  const Tensor total = context_.Empty({1}, DType::kF64);
+  *total.mutable_data<double>() = parallel_->at().tp == 0 ? loss_sum : 0.0;
+  parallel_->world().AllReduce(total, comm::ReduceOp::kSum).Wait(*context_.stream);
+  const double microbatches =
+      static_cast<double>(batches * microbatches_ * parallel_->grid().dp_size());
+  return *total.data<double>() / microbatches;
+}
+
+ExposedTime RankTrainer::TakeExposed(const pipeline::StageRun& run) {
+  double gather = 0.0, reduce = 0.0;
+  for (const GatherRecord& record : data_parallel_->gate().records()) gather += record.waited;
+  for (const ReduceRecord& record : data_parallel_->reducer().records()) reduce += record.waited;
+  ExposedTime exposed;
+  exposed.param_gather_ms = (gather - std::exchange(gather_waited_, gather)) * 1e3;
+  exposed.grad_reduce_ms = (reduce - std::exchange(reduce_waited_, reduce)) * 1e3;
+  exposed.pipeline_ms = run.waited * 1e3;
+  return exposed;
+}
+
+uint64_t RankTrainer::ParamChecksum() {
+  return forerun::ParamChecksum(
+      context_, chunk_->registry().parameters(), data_parallel_->gate(),
+      [this](const Parameter& parameter) { return parallel_->at().dp == 0 && Owns(parameter); },
+      parallel_->world());
+}
+
+}  // namespace forerun

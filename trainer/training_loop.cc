@@ -1,0 +1,215 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "trainer/training_loop.h"
+
+#include <chrono>
+#include <memory>
+#include <utility>
+
+#include "absl/strings/numbers.h"
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_format.h"
+#include "absl/types/optional.h"
+#include "checkpoint/checkpoint.h"
+#include "core/base/status_macros.h"
+#include "core/ops/cpu/kernels.h"
+#include "optim/lr_schedule.h"
+#include "parallel/comm/local/run_ranks.h"
+#include "trainer/overlap_report.h"
+#include "trainer/rank_runtime.h"
+#include "trainer/rank_trainer.h"
+
+namespace forerun {
+namespace {
+
+// One rank's run through the iterations.
+class TrainingLoop {
+ public:
+  TrainingLoop(const Arguments& arguments, const Datasets& datasets, const GptConfig& config,
+               RankTrainer& trainer, const TrainingOutput& output)
+      : arguments_(arguments),
+        datasets_(datasets),
+        config_(config),
+        trainer_(trainer),
+        output_(output),
+        speaks_(trainer.parallel().rank() == 0) {}
+
+  absl::Status Run() {
+    FR_RETURN_IF_ERROR(Begin());
+    const TrainingArguments& training = arguments_.training;
+    for (int64_t i = done_ + 1; i <= training.train_iters; ++i) {
+      FR_ASSIGN_OR_RETURN(const StepMetrics metrics,
+                          trainer_.TrainStep(i, schedule_.At(i - 1), *datasets_.train, consumed_));
+      consumed_ = metrics.consumed_samples;
+      done_ = i;
+      Report(metrics);
+      if (training.eval_interval > 0 && i % training.eval_interval == 0 &&
+          i < training.train_iters) {
+        FR_RETURN_IF_ERROR(Evaluate());
+      }
+      const bool due = arguments_.output.save_interval > 0 &&
+                       i % arguments_.output.save_interval == 0;
+      if (due && i < training.train_iters) FR_RETURN_IF_ERROR(Save());
+    }
+    return End();
+  }
+
+ private:
+  void Print(absl::string_view text) const {
+    if (speaks_ && output_.print) output_.print(text);
+  }
+
+  absl::Status Begin() {
+    const TrainingArguments& training = arguments_.training;
+    FR_ASSIGN_OR_RETURN(const LrDecay decay, LrDecayByName(training.lr_decay_style));
+    schedule_ = {training.lr, training.min_lr, decay, training.lr_warmup_iters,
+                 training.lr_decay_iters};
+    if (!arguments_.output.load.empty()) FR_RETURN_IF_ERROR(Load());
+    return absl::OkStatus();
+  }
+
+  absl::Status Load() {
+    FR_ASSIGN_OR_RETURN(const std::unique_ptr<Checkpoint> checkpoint,
+                        Checkpoint::Open(arguments_.output.load));
+    FR_RETURN_IF_ERROR(
+        CheckSameModel(checkpoint->metadata(),
+                       ModelMetadata(config_, arguments_.data.tokenizer_type)));
+    FR_RETURN_IF_ERROR(trainer_.LoadState(
+        [&](Stateful& state) { return checkpoint->Load(state); }));
+    done_ = checkpoint->iteration();
+    const auto consumed = checkpoint->metadata().find("consumed_samples");
+    if (consumed == checkpoint->metadata().end() ||
+        !absl::SimpleAtoi(consumed->second, &consumed_)) {
+      return absl::DataLossError(absl::StrCat("checkpoint ", checkpoint->path(),
+                                              " does not say consumed_samples"));
+    }
+    Print(absl::StrCat("loaded checkpoint ", checkpoint->path(), " at iteration ", done_));
+    return absl::OkStatus();
+  }
+
+  absl::Status Save() {
+    SaveOptions options;
+    options.directory = arguments_.output.save;
+    options.iteration = done_;
+    options.rank = trainer_.parallel().rank();
+    options.world_size = trainer_.parallel().grid().world_size();
+    options.metadata = ModelMetadata(config_, arguments_.data.tokenizer_type);
+    options.metadata["consumed_samples"] = std::to_string(consumed_);
+    const std::vector<Stateful*> states = trainer_.state();
+    InlineStream host(Device{});
+    FR_RETURN_IF_ERROR(SaveCheckpoint(options, states, [&] {
+      trainer_.parallel().world().Barrier().Wait(host);
+      return absl::OkStatus();
+    }));
+    Print(absl::StrCat("saved checkpoint of iteration ", done_, " in ", options.directory));
+    return absl::OkStatus();
+  }
+
+  void Report(const StepMetrics& metrics) {
+    if (!speaks_) return;
+    if (output_.on_step) output_.on_step(metrics);
+    const TrainingArguments& training = arguments_.training;
+    interval_ms_ += metrics.step_ms;
+    ++interval_steps_;
+    if (metrics.iteration % training.log_interval != 0 &&
+        metrics.iteration != training.train_iters) {
+      return;
+    }
+    StepMetrics shown = metrics;
+    shown.step_ms = interval_ms_ / static_cast<double>(interval_steps_);
+    shown.tokens_per_second =
+        static_cast<double>(training.global_batch_size * arguments_.model.seq_length) /
+        (shown.step_ms / 1e3);
+    interval_ms_ = 0.0;
+    interval_steps_ = 0;
+    Print(LogLine(shown, training.train_iters, training.global_batch_size));
+  }
+
+  absl::Status Evaluate() {
+    if (datasets_.valid == nullptr || arguments_.training.eval_iters == 0) {
+      return absl::OkStatus();
+    }
+    FR_ASSIGN_OR_RETURN(const double loss,
+                        trainer_.Evaluate(*datasets_.valid, arguments_.training.eval_iters));
+    if (speaks_ && output_.on_evaluation) output_.on_evaluation(loss);
+    Print(absl::StrFormat(" validation loss at iteration %d: %.6E | perplexity: %.4f |", done_,
+                          loss, std::exp(loss)));
+    return absl::OkStatus();
+  }
+
+  absl::Status End() {
+    if (done_ > 0) {
+      Print(absl::StrCat("communication of rank 0:\n",
+                         OverlapReport(trainer_.data_parallel().plan(),
+                                       trainer_.data_parallel().gate().records(),
+                                       trainer_.data_parallel().reducer().records(), done_)));
+    }
+    FR_RETURN_IF_ERROR(Evaluate());
+    if (!arguments_.output.save.empty()) FR_RETURN_IF_ERROR(Save());
+    if (arguments_.output.param_checksum) {
+      const uint64_t checksum = trainer_.ParamChecksum();
+      if (speaks_ && output_.on_checksum) output_.on_checksum(checksum);
+      Print(absl::StrFormat("parameter checksum: %016x", checksum));
+    }
+    return absl::OkStatus();
+  }
+
+  const Arguments& arguments_;
+  const Datasets& datasets_;
+  const GptConfig& config_;
+  RankTrainer& trainer_;
+  const TrainingOutput& output_;
+  const bool speaks_;
+  LrSchedule schedule_;
+  int64_t done_ = 0;  // iterations
+  int64_t consumed_ = 0;
+  double interval_ms_ = 0.0;
+  int64_t interval_steps_ = 0;
+};
+
+std::string Announcement(const Arguments& arguments, const GptConfig& config,
+                         const RankTrainer& trainer) {
+  const Grid& grid = trainer.parallel().grid();
+  std::string text = absl::StrFormat(
+      "%d parameters; tp=%d pp=%d dp=%d, %d threads a rank; %d microbatches of %d samples a step",
+      config.ParameterCount(), grid.tp_size(), grid.pp_size(), grid.dp_size(),
+      arguments.parallel.threads_per_rank, trainer.microbatches(),
+      arguments.training.micro_batch_size);
+  for (const std::string& flag : arguments.without_effect) {
+    absl::StrAppend(&text, "\n", flag, " is accepted and has no effect here");
+  }
+  return text;
+}
+
+}  // namespace
+
+absl::Status RunTraining(const Arguments& arguments, const Datasets& datasets,
+                         comm::GroupFactory& factory, const TrainingOutput& output) {
+  FR_ASSIGN_OR_RETURN(const GptConfig config, ConfigOf(arguments));
+  FR_ASSIGN_OR_RETURN(const ChunkFactory make_chunk, ChunkFactoryOf(arguments));
+  FR_ASSIGN_OR_RETURN(const Grid grid,
+                      Grid::Create(factory.world_size(),
+                                   arguments.parallel.tensor_model_parallel_size,
+                                   arguments.parallel.pipeline_model_parallel_size));
+  const CpuRuntime runtime(cpu::Kernels());
+  FR_ASSIGN_OR_RETURN(const std::unique_ptr<RankTrainer> trainer,
+                      RankTrainer::Create(runtime.ops, factory, grid, make_chunk,
+                                          RankTrainerOptionsOf(arguments)));
+  if (factory.rank() == 0 && output.print) {
+    output.print(Announcement(arguments, config, *trainer));
+  }
+  return TrainingLoop(arguments, datasets, config, *trainer, output).Run();
+}
+
+absl::Status TrainWithThreads(const Arguments& arguments, const TrainingOutput& output) {
+  FR_ASSIGN_OR_RETURN(const GptConfig config, ConfigOf(arguments));
+  FR_ASSIGN_OR_RETURN(const Datasets datasets, OpenDatasets(arguments, config));
+  comm::RunRanksOptions options;
+  options.hub.deadline = std::chrono::milliseconds(
+      static_cast<int64_t>(arguments.parallel.distributed_timeout_minutes * 60e3));
+  options.threads_per_rank = arguments.parallel.threads_per_rank;
+  return comm::RunRanks(arguments.parallel.world_size, options, [&](comm::GroupFactory& factory) {
+    return RunTraining(arguments, datasets, factory, output);
+  });
+}
+
+}  // namespace forerun
