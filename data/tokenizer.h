@@ -52,6 +52,6 @@ class NullTokenizer final : public Tokenizer {
 // The tokenizer that --tokenizer-type names. `vocab_size` is --vocab-size, which NullTokenizer
 // needs (its n above) and the others ignore. An unknown type is an error that lists the known ones.
 absl::StatusOr<std::unique_ptr<const Tokenizer>> TokenizerByType(absl::string_view type,
-                                                                 int64_t vocab_size);
+                                                                 int64_t vocab_size = 0);
 
 }  // namespace forerun
