@@ -33,7 +33,7 @@ class ElementwiseTest : public testing::TestWithParam<std::tuple<Backend, DType>
   const Host reference_{Reference()};
 };
 
-const Shape kShapes[] = {{}, {1}, {7}, {1031}, {3, 1}, {5, 17}, {2, 3, 64}, {0, 4}, {3, 6007}};
+const Shape kShapes[] = {{}, {1}, {7}, {1031}, {3, 1}, {5, 17}, {2, 3, 64}, {0, 4}, {3, 2003}};
 
 TEST_P(ElementwiseTest, AddMatchesTheReference) {
   for (const Shape& shape : kShapes) {
@@ -53,7 +53,7 @@ TEST_P(ElementwiseTest, AddIntoAddsInPlace) {
 }
 
 TEST_P(ElementwiseTest, AddRowAddsOneRowToEach) {
-  for (const Shape& shape : {Shape{1}, Shape{7}, Shape{5, 17}, Shape{2, 3, 64}, Shape{3, 6007}}) {
+  for (const Shape& shape : {Shape{1}, Shape{7}, Shape{5, 17}, Shape{2, 3, 64}, Shape{3, 2003}}) {
     const Tensor x = Random(host_, shape, dtype(), 1);
     const Tensor row = Random(host_, {shape[-1]}, dtype(), 2);
     ExpectClose(AddRow(tested(), x, row),
@@ -83,7 +83,7 @@ TEST_P(ElementwiseTest, StridedRowsGiveTheBitsOfContiguousOnes) {
 }
 
 TEST_P(ElementwiseTest, BitsDependOnNoPositionLengthOrThreadCount) {
-  const Tensor a = Random(host_, {40009}, dtype(), 1), b = Random(host_, {40009}, dtype(), 2);
+  const Tensor a = Random(host_, {33009}, dtype(), 1), b = Random(host_, {33009}, dtype(), 2);
   SetLoopThreads(1);
   const Tensor whole = Add(tested(), a, b);
   SetLoopThreads(2);

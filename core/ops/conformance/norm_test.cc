@@ -39,8 +39,8 @@ class NormTest : public testing::TestWithParam<std::tuple<Backend, DType>> {
   const Host reference_{Reference()};
 };
 
-const Shape kShapes[] = {{1},        {7},    {1, 1},    {3, 1},   {5, 17},
-                         {2, 3, 64}, {0, 4}, {131, 33}, {3, 1031}};
+const Shape kShapes[] = {{1},        {7},    {1, 1},    {3, 1},  {5, 17},
+                         {2, 3, 64}, {0, 4}, {131, 33}, {3, 515}};
 
 TEST_P(NormTest, LayerNormMatchesTheReference) {
   for (const Shape& shape : kShapes) {
@@ -143,8 +143,7 @@ TEST_P(NormTest, RmsNormBackwardMatchesTheReference) {
 }
 
 TEST_P(NormTest, BitsDependOnNeitherThreadsNorOtherRows) {
-  const Tensor x = Random(host_, {201, 259}, dtype(), 1),
-               dy = Random(host_, {201, 259}, dtype(), 2);
+  const Tensor x = Random(host_, {71, 259}, dtype(), 1), dy = Random(host_, {71, 259}, dtype(), 2);
   const Tensor gamma = Random(host_, {259}, dtype(), 3);
   const auto run = [&](int threads) {
     SetLoopThreads(threads);
@@ -158,8 +157,8 @@ TEST_P(NormTest, BitsDependOnNeitherThreadsNorOtherRows) {
   };
   const std::vector<Tensor> one = run(1), two = run(2);
   for (size_t i = 0; i < one.size(); ++i) ExpectSameBits(two[i], one[i], "result");
-  const Tensor last = LayerNorm(tested(), x.Slice(0, 200, 201), gamma, gamma, kEpsilon).y;
-  ExpectSameBits(last, one[0].Slice(0, 200, 201), "one row");
+  const Tensor last = LayerNorm(tested(), x.Slice(0, 70, 71), gamma, gamma, kEpsilon).y;
+  ExpectSameBits(last, one[0].Slice(0, 70, 71), "one row");
 }
 
 INSTANTIATE_TEST_SUITE_P(Backends, NormTest,

@@ -53,6 +53,7 @@ void Elements::Set(int64_t index, double value) const {
 }
 
 int64_t Elements::Position(int64_t index) const {
+  if (contiguous_) return index;
   int64_t position = 0;
   for (int dim = tensor_.rank() - 1; dim >= 0; --dim) {
     position += index % tensor_.dim(dim) * tensor_.strides()[dim];

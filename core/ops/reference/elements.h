@@ -12,7 +12,7 @@ namespace forerun::reference {
 // its strides: what the oracles compute with. Slow and simple.
 class Elements {
  public:
-  explicit Elements(const Tensor& tensor) : tensor_(tensor) {}
+  explicit Elements(const Tensor& tensor) : tensor_(tensor), contiguous_(tensor.is_contiguous()) {}
 
   double operator[](int64_t index) const;
   // Rounds once, to nearest even.
@@ -23,6 +23,7 @@ class Elements {
   int64_t Position(int64_t index) const;
 
   const Tensor tensor_;
+  const bool contiguous_;
 };
 
 }  // namespace forerun::reference
