@@ -104,11 +104,16 @@ class ParamGate::Chain : public std::enable_shared_from_this<ParamGate::Chain> {
     if (record.first_reader.empty()) record.first_reader = std::string(reader);
   }
 
-  // No gather is issued any more, and none is being issued, once this returns.
+  // No gather is issued any more, and none is being issued, once this returns. Memory is let go:
+  // a completion that is just ending on another rank's thread may keep this object a moment longer
+  // than its rank lives.
   void Stop() {
     MutexLock lock(&mutex_);
     stopped_ = true;
     while (draining_) changed_.Wait(&mutex_);
+    inputs_.clear();
+    outputs_.clear();
+    gathers_.clear();
   }
 
   std::vector<GatherRecord> Records() const {
@@ -185,6 +190,7 @@ class ParamGate::Chain : public std::enable_shared_from_this<ParamGate::Chain> {
   void OnGathered(int bucket) {
     {
       MutexLock lock(&mutex_);
+      if (stopped_) return;
       Gather& gather = gathers_[bucket];
       if (gather.ended || !gather.queued) return;
       gather.ended = true;
@@ -195,8 +201,9 @@ class ParamGate::Chain : public std::enable_shared_from_this<ParamGate::Chain> {
     Drain();
   }
 
-  const std::vector<Tensor> inputs_;   // own shard, by bucket
-  const std::vector<Tensor> outputs_;  // whole bucket
+  // By bucket: own shard, and the whole. Constant until Stop; read by whoever drains.
+  std::vector<Tensor> inputs_;
+  std::vector<Tensor> outputs_;
   comm::ProcessGroup& group_;
   const SecondsClock clock_;
 

@@ -151,6 +151,7 @@ class LocalHub::Core : public std::enable_shared_from_this<Core> {
       const Tensor& from = send ? tensor : other.tensor;
       const Tensor& to = send ? other.tensor : tensor;
       std::memcpy(to.raw_mutable_data(), from.raw_data(), static_cast<size_t>(from.bytes()));
+      other.tensor = Tensor();  // the partner may end, and its memory with it, once it is told
       other.work->Complete(absl::OkStatus());
       work->Complete(absl::OkStatus());
     }
