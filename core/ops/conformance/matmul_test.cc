@@ -2,11 +2,8 @@
 #include "core/ops/matmul.h"
 
 #include <cmath>
-#include <memory>
 #include <string>
-#include <thread>
 #include <tuple>
-#include <vector>
 
 #include "core/base/parallel_for.h"
 #include "core/ops/conformance/testing.h"
@@ -166,32 +163,6 @@ TEST_P(MatmulTest, WhatLiesBetweenTheRowsOfTheResultStays) {
 TEST_P(MatmulTest, NothingIsMultipliedForNoRows) {
   EXPECT_EQ(Matmul(tested(), host_.Empty({0, 3}, dtype()), host_.Empty({3, 4}, dtype())).shape(),
             (Shape{0, 4}));
-}
-
-// Ranks as threads share the kernels: same bits for all of them as for one alone.
-TEST_P(MatmulTest, ThreadsGetTheBitsOfASingleOne) {
-  const auto products = [&](const Host& host) {
-    std::vector<Tensor> results;
-    for (int64_t size = 8; size < 40; ++size) {
-      const Tensor a = Random(host, {size, 24}, dtype(), 1);
-      const Tensor b = Random(host, {size + 3, 24}, dtype(), 2);
-      results.push_back(Matmul(host.context(), a, b, {.transpose_b = true}));
-    }
-    return results;
-  };
-  constexpr int kThreads = 4;
-  std::vector<std::unique_ptr<Host>> hosts;  // outlive the results
-  std::vector<std::vector<Tensor>> results(kThreads);
-  std::vector<std::thread> threads;
-  for (int i = 0; i < kThreads; ++i) {
-    hosts.push_back(std::make_unique<Host>(*std::get<0>(GetParam()).kernels));
-    threads.emplace_back([&, i] { results[i] = products(*hosts[i]); });
-  }
-  for (std::thread& thread : threads) thread.join();
-  const std::vector<Tensor> alone = products(host_);
-  for (const std::vector<Tensor>& result : results) {
-    for (size_t i = 0; i < alone.size(); ++i) ExpectSameBits(result[i], alone[i], "product");
-  }
 }
 
 INSTANTIATE_TEST_SUITE_P(Backends, MatmulTest,
