@@ -13,10 +13,6 @@
 namespace forerun::pipeline {
 namespace {
 
-bool RunsBackward(ActionKind kind) {
-  return kind == ActionKind::kBackward || kind == ActionKind::kBackwardInput;
-}
-
 // A message under way: which microbatch and piece of the model it is for, and when it arrives.
 struct Message {
   int microbatch;
@@ -74,8 +70,9 @@ class Simulator {
       const auto has = [&](ActionKind kind) {
         return seen.count({kind, action.microbatch, action.chunk}) > 0;
       };
-      if (has(action.kind) || (RunsBackward(action.kind) && (has(ActionKind::kBackward) ||
-                                                             has(ActionKind::kBackwardInput)))) {
+      // A whole backward pass contains both halves.
+      if (has(action.kind) || (action.kind != ActionKind::kForward && has(ActionKind::kBackward)) ||
+          (action.kind == ActionKind::kBackward && has(ActionKind::kBackwardInput))) {
         return absl::InvalidArgumentError(absl::StrCat(where, " runs twice"));
       }
       if (action.kind != ActionKind::kForward && !has(ActionKind::kForward)) {
