@@ -38,9 +38,9 @@ TEST(AdamW, FollowsTheFormulaInDoublePrecision) {
     const double g = before.g[i] * 0.5;
     const double m = 0.9 * before.m[i] + 0.1 * g;
     const double v = 0.95 * before.v[i] + 0.05 * g * g;
-    const double p = before.p[i] * (1 - 1e-2 * 0.1) -
-                     1e-2 * (m / (1 - std::pow(0.9, 3))) /
-                         (std::sqrt(v / (1 - std::pow(0.95, 3))) + 1e-8);
+    const double p =
+        before.p[i] * (1 - 1e-2 * 0.1) -
+        1e-2 * (m / (1 - std::pow(0.9, 3))) / (std::sqrt(v / (1 - std::pow(0.95, 3))) + 1e-8);
     EXPECT_NEAR(state.m[i], m, 1e-6);
     EXPECT_NEAR(state.v[i], v, 1e-6);
     EXPECT_NEAR(state.p[i], p, 2e-6);

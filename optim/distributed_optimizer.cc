@@ -110,8 +110,8 @@ void DistributedOptimizer::Update(int bucket, int64_t step, double lr, float gra
   if (state.master.defined()) CastInto(context_, master, params);
 }
 
-absl::Status DistributedOptimizer::Visit(
-    bool only_owned, absl::FunctionRef<absl::Status(const StatePiece&)> visit) {
+absl::Status DistributedOptimizer::Visit(bool only_owned,
+                                         absl::FunctionRef<absl::Status(const StatePiece&)> visit) {
   for (size_t b = 0; b < states_.size(); ++b) {
     const BucketState& state = states_[b];
     for (const BucketPiece& piece : writer_.Pieces(static_cast<int>(b))) {
@@ -125,22 +125,20 @@ absl::Status DistributedOptimizer::Visit(
         if (!tensor->defined()) continue;
         const Tensor values =
             tensor->Slice(0, piece.bucket_begin, piece.bucket_begin + piece.numel);
-        FR_RETURN_IF_ERROR(visit({absl::StrCat("optimizer.", kind, ".", parameter.name()),
-                                  parameter.global_shape(), parameter.box(),
-                                  piece.parameter_begin, values}));
+        FR_RETURN_IF_ERROR(
+            visit({absl::StrCat("optimizer.", kind, ".", parameter.name()),
+                   parameter.global_shape(), parameter.box(), piece.parameter_begin, values}));
       }
     }
   }
   return absl::OkStatus();
 }
 
-absl::Status DistributedOptimizer::Save(
-    absl::FunctionRef<absl::Status(const StatePiece&)> save) {
+absl::Status DistributedOptimizer::Save(absl::FunctionRef<absl::Status(const StatePiece&)> save) {
   return Visit(/*only_owned=*/true, save);
 }
 
-absl::Status DistributedOptimizer::Load(
-    absl::FunctionRef<absl::Status(const StatePiece&)> load) {
+absl::Status DistributedOptimizer::Load(absl::FunctionRef<absl::Status(const StatePiece&)> load) {
   return Visit(/*only_owned=*/false, load);
 }
 

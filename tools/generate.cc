@@ -48,8 +48,7 @@ class CheckpointReader final : public ParamReader {
     for (const Parameter* parameter : parameters) {
       Tensor value = context_.Empty(parameter->shape(), parameter->dtype());
       FR_RETURN_IF_ERROR(checkpoint_.LoadPiece({parameter->name(), parameter->global_shape(),
-                                                parameter->box(), 0,
-                                                value.View({value.numel()})}));
+                                                parameter->box(), 0, value.View({value.numel()})}));
       values_.emplace(parameter, value.AsReadOnly());
     }
     return absl::OkStatus();
@@ -87,9 +86,8 @@ int32_t Sample(const std::vector<float>& logits, const GenerateOptions& options,
 }
 
 // The scores of what follows the last token.
-std::vector<float> NextLogits(const OpContext& context, const GptChunk& model,
-                              ParamReader& reader, const GptConfig& config,
-                              absl::Span<const int32_t> tokens) {
+std::vector<float> NextLogits(const OpContext& context, const GptChunk& model, ParamReader& reader,
+                              const GptConfig& config, absl::Span<const int32_t> tokens) {
   const auto length = static_cast<int64_t>(tokens.size());
   Tensor input = context.Empty({length, 1}, DType::kI32);
   std::copy(tokens.begin(), tokens.end(), input.mutable_data<int32_t>());
@@ -105,12 +103,11 @@ std::vector<float> NextLogits(const OpContext& context, const GptChunk& model,
 }
 
 absl::Status Generate(const GenerateOptions& options) {
-  FR_ASSIGN_OR_RETURN(const std::unique_ptr<Checkpoint> checkpoint,
-                      Checkpoint::Open(options.load));
+  FR_ASSIGN_OR_RETURN(const std::unique_ptr<Checkpoint> checkpoint, Checkpoint::Open(options.load));
   FR_ASSIGN_OR_RETURN(const GptConfig config, ConfigFromMetadata(checkpoint->metadata()));
-  FR_ASSIGN_OR_RETURN(const std::unique_ptr<const Tokenizer> tokenizer,
-                      TokenizerByType(checkpoint->metadata().at("tokenizer_type"),
-                                      config.vocab_size));
+  FR_ASSIGN_OR_RETURN(
+      const std::unique_ptr<const Tokenizer> tokenizer,
+      TokenizerByType(checkpoint->metadata().at("tokenizer_type"), config.vocab_size));
   const CpuRuntime runtime(cpu::Kernels());
   comm::LocalHub hub(1, {});
   const std::unique_ptr<comm::GroupFactory> factory = hub.Join(0);
@@ -130,8 +127,7 @@ absl::Status Generate(const GenerateOptions& options) {
   for (int64_t i = 0; i < options.num_tokens; ++i) {
     const size_t begin = std::max<int64_t>(0, static_cast<int64_t>(tokens.size()) - longest);
     const std::vector<float> logits =
-        NextLogits(runtime.ops, *model, reader, config,
-                   absl::MakeConstSpan(tokens).subspan(begin));
+        NextLogits(runtime.ops, *model, reader, config, absl::MakeConstSpan(tokens).subspan(begin));
     tokens.push_back(Sample(logits, options, UniformAt(key, i)));
     if (tokens.back() == tokenizer->eod()) break;
   }

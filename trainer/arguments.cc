@@ -16,17 +16,13 @@ namespace {
 
 // Flags of Megatron-LM that choose among implementations which do not exist here.
 constexpr const char* kSwitchesWithoutEffect[] = {
-    "--use-mcore-models",
-    "--no-gradient-accumulation-fusion",
-    "--use-flash-attn",
-    "--no-async-tensor-model-parallel-allreduce",
-    "--no-masked-softmax-fusion",
-    "--no-bias-gelu-fusion",
-    "--no-bias-swiglu-fusion",
-    "--no-bias-dropout-fusion",
+    "--use-mcore-models",         "--no-gradient-accumulation-fusion",
+    "--use-flash-attn",           "--no-async-tensor-model-parallel-allreduce",
+    "--no-masked-softmax-fusion", "--no-bias-gelu-fusion",
+    "--no-bias-swiglu-fusion",    "--no-bias-dropout-fusion",
 };
-constexpr const char* kOptionsWithoutEffect[] = {
-    "--transformer-impl", "--distributed-backend", "--num-workers", "--attention-backend"};
+constexpr const char* kOptionsWithoutEffect[] = {"--transformer-impl", "--distributed-backend",
+                                                 "--num-workers", "--attention-backend"};
 
 void AddParallel(CLI::App& app, ParallelArguments& a) {
   app.add_option("--tensor-model-parallel-size", a.tensor_model_parallel_size,
@@ -55,7 +51,8 @@ void AddParallel(CLI::App& app, ParallelArguments& a) {
 void AddModel(CLI::App& app, ModelArguments& a) {
   app.add_option("--num-layers", a.num_layers, "transformer layers")->required();
   app.add_option("--hidden-size", a.hidden_size, "width of the residual stream")->required();
-  app.add_option("--ffn-hidden-size", a.ffn_hidden_size, "width inside the MLP; default 4 x hidden");
+  app.add_option("--ffn-hidden-size", a.ffn_hidden_size,
+                 "width inside the MLP; default 4 x hidden");
   app.add_option("--num-attention-heads", a.num_attention_heads, "query heads")->required();
   app.add_flag("--group-query-attention", a.group_query_attention,
                "query heads share key and value heads");
@@ -125,7 +122,8 @@ void AddDataAndOutput(CLI::App& app, DataArguments& data, OutputArguments& outpu
 
 void AddWithoutEffect(CLI::App& app, std::vector<std::string>& said) {
   for (const char* name : kSwitchesWithoutEffect) {
-    app.add_flag_function(name, [&said, name](int64_t) { said.push_back(name); }, "no effect here");
+    app.add_flag_function(
+        name, [&said, name](int64_t) { said.push_back(name); }, "no effect here");
   }
   for (const char* name : kOptionsWithoutEffect) {
     app.add_option_function<std::string>(
@@ -139,10 +137,10 @@ absl::Status Require(bool condition, absl::string_view sentence) {
 
 absl::Status ResolveParallel(ParallelArguments& a) {
   const int model = a.tensor_model_parallel_size * a.pipeline_model_parallel_size;
-  FR_RETURN_IF_ERROR(Require(a.tensor_model_parallel_size >= 1 &&
-                                 a.pipeline_model_parallel_size >= 1,
-                             "--tensor-model-parallel-size and --pipeline-model-parallel-size "
-                             "are at least 1"));
+  FR_RETURN_IF_ERROR(
+      Require(a.tensor_model_parallel_size >= 1 && a.pipeline_model_parallel_size >= 1,
+              "--tensor-model-parallel-size and --pipeline-model-parallel-size "
+              "are at least 1"));
   if (a.world_size == 0) a.world_size = model;
   if (a.world_size < 1 || a.world_size % model != 0) {
     return absl::InvalidArgumentError(absl::StrCat(
@@ -150,15 +148,15 @@ absl::Status ResolveParallel(ParallelArguments& a) {
         a.tensor_model_parallel_size, " x pipeline size ", a.pipeline_model_parallel_size));
   }
   if (a.sequence_parallel && a.tensor_model_parallel_size > 1) {
-    return absl::UnimplementedError(absl::StrCat(
-        "--sequence-parallel is not supported yet with --tensor-model-parallel-size ",
-        a.tensor_model_parallel_size));
+    return absl::UnimplementedError(
+        absl::StrCat("--sequence-parallel is not supported yet with --tensor-model-parallel-size ",
+                     a.tensor_model_parallel_size));
   }
   if (a.ddp_bucket_size.has_value() && *a.ddp_bucket_size < 1) {
     return absl::InvalidArgumentError("--ddp-bucket-size is at least 1");
   }
-  FR_RETURN_IF_ERROR(Require(a.distributed_timeout_minutes > 0.0,
-                             "--distributed-timeout-minutes is more than 0"));
+  FR_RETURN_IF_ERROR(
+      Require(a.distributed_timeout_minutes > 0.0, "--distributed-timeout-minutes is more than 0"));
   if (a.threads_per_rank == 0) {
     const int cores = static_cast<int>(std::max(1u, std::thread::hardware_concurrency()));
     a.threads_per_rank = std::max(1, cores / a.world_size);
@@ -167,29 +165,28 @@ absl::Status ResolveParallel(ParallelArguments& a) {
 }
 
 absl::Status ResolveModel(ModelArguments& a) {
-  for (const auto& [name, value] : {std::pair<const char*, int64_t>{"--num-layers", a.num_layers},
-                                    {"--hidden-size", a.hidden_size},
-                                    {"--num-attention-heads", a.num_attention_heads},
-                                    {"--seq-length", a.seq_length},
-                                    {"--num-query-groups", a.num_query_groups},
-                                    {"--make-vocab-size-divisible-by",
-                                     a.make_vocab_size_divisible_by}}) {
+  for (const auto& [name, value] :
+       {std::pair<const char*, int64_t>{"--num-layers", a.num_layers},
+        {"--hidden-size", a.hidden_size},
+        {"--num-attention-heads", a.num_attention_heads},
+        {"--seq-length", a.seq_length},
+        {"--num-query-groups", a.num_query_groups},
+        {"--make-vocab-size-divisible-by", a.make_vocab_size_divisible_by}}) {
     if (value < 1) return absl::InvalidArgumentError(absl::StrCat(name, " is at least 1"));
   }
   if (a.ffn_hidden_size == 0) {
-    a.ffn_hidden_size =
-        a.swiglu ? (a.hidden_size * 8 / 3 + 63) / 64 * 64 : 4 * a.hidden_size;
+    a.ffn_hidden_size = a.swiglu ? (a.hidden_size * 8 / 3 + 63) / 64 * 64 : 4 * a.hidden_size;
   }
   if (a.max_position_embeddings == 0) a.max_position_embeddings = a.seq_length;
   if (!a.group_query_attention) a.num_query_groups = a.num_attention_heads;
   if (a.position_embedding_type != "learned_absolute" && a.position_embedding_type != "rope") {
-    return absl::InvalidArgumentError(absl::StrCat("--position-embedding-type ",
-                                                   a.position_embedding_type,
-                                                   " is not known; choose learned_absolute or rope"));
+    return absl::InvalidArgumentError(
+        absl::StrCat("--position-embedding-type ", a.position_embedding_type,
+                     " is not known; choose learned_absolute or rope"));
   }
   if (a.normalization != "LayerNorm" && a.normalization != "RMSNorm") {
-    return absl::InvalidArgumentError(absl::StrCat(
-        "--normalization ", a.normalization, " is not known; choose LayerNorm or RMSNorm"));
+    return absl::InvalidArgumentError(absl::StrCat("--normalization ", a.normalization,
+                                                   " is not known; choose LayerNorm or RMSNorm"));
   }
   return absl::OkStatus();
 }
@@ -218,8 +215,8 @@ absl::Status ResolveDataAndOutput(Arguments& a) {
   if (!a.data.mock_data && a.data.data_path.empty() && !a.output.dry_run) {
     return absl::InvalidArgumentError("either --data-path or --mock-data is needed");
   }
-  for (std::string* path : {&a.data.data_path, &a.output.save, &a.output.load,
-                            &a.output.metrics_file}) {
+  for (std::string* path :
+       {&a.data.data_path, &a.output.save, &a.output.load, &a.output.metrics_file}) {
     if (!path->empty()) *path = ResolveUserPath(*path);
   }
   if (a.output.save_interval > 0 && a.output.save.empty()) {

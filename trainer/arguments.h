@@ -16,7 +16,7 @@ namespace forerun {
 struct ParallelArguments {
   int tensor_model_parallel_size = 1;
   int pipeline_model_parallel_size = 1;
-  int world_size = 0;  // 0: tensor x pipeline
+  int world_size = 0;        // 0: tensor x pipeline
   int threads_per_rank = 0;  // 0: the machine's cores over the ranks, at least one
   bool sequence_parallel = false;
   bool use_distributed_optimizer = false;
@@ -104,8 +104,7 @@ struct Arguments {
   std::vector<std::string> without_effect;  // accepted flags that mean nothing here
 
   int64_t microbatches() const {
-    return training.global_batch_size /
-           (training.micro_batch_size * parallel.data_parallel_size());
+    return training.global_batch_size / (training.micro_batch_size * parallel.data_parallel_size());
   }
 };
 

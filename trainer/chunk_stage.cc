@@ -23,13 +23,10 @@ pipeline::ActivationSpec ChunkStage::Activation(int microbatch, int) const {
 Tensor ChunkStage::Forward(int microbatch, int chunk, const Tensor& input) {
   Pass pass;
   pass.input = step_.training && input.defined() ? pass.tape.Leaf(input) : Value{input};
-  const ForwardContext context{context_,
-                               data_parallel_.gate(),
-                               step_.training ? &pass.tape : nullptr,
-                               step_.random,
-                               step_.first_sample[microbatch],
-                               step_.global_batch,
-                               step_.training};
+  const ForwardContext context{
+      context_,      data_parallel_.gate(),          step_.training ? &pass.tape : nullptr,
+      step_.random,  step_.first_sample[microbatch], step_.global_batch,
+      step_.training};
   pass.output = chunk_.Forward(context, pass.input, step_.microbatches[microbatch]);
   const Tensor output = pass.output.tensor;
   if (chunk_.last()) loss_sum_ += *output.data<float>();

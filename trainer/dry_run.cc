@@ -75,11 +75,10 @@ std::string DescribePlan(const BucketPlan& plan) {
   std::string text;
   for (size_t b = 0; b < plan.buckets().size() && b < kMostShown; ++b) {
     const Bucket& bucket = plan.buckets()[b];
-    absl::StrAppendFormat(&text, "    bucket %d: %s, %d elements, %d pieces, from %s to %s\n",
-                          static_cast<int>(b), std::string(NameOf(bucket.dtype)), bucket.numel,
-                          static_cast<int>(bucket.pieces.size()),
-                          bucket.pieces.front().parameter->name(),
-                          bucket.pieces.back().parameter->name());
+    absl::StrAppendFormat(
+        &text, "    bucket %d: %s, %d elements, %d pieces, from %s to %s\n", static_cast<int>(b),
+        std::string(NameOf(bucket.dtype)), bucket.numel, static_cast<int>(bucket.pieces.size()),
+        bucket.pieces.front().parameter->name(), bucket.pieces.back().parameter->name());
   }
   if (plan.buckets().size() > kMostShown) {
     absl::StrAppend(&text, "    and ", plan.buckets().size() - kMostShown, " more\n");
@@ -94,16 +93,15 @@ absl::StatusOr<std::string> DescribeStage(const Arguments& arguments, const Grid
   comm::FakeGroupFactory factory(grid.RankAt({0, 0, stage}), grid.world_size(), &operations);
   const ParallelContext parallel(grid, factory);
   FR_ASSIGN_OR_RETURN(const std::unique_ptr<ModelChunk> chunk, make_chunk(parallel));
-  FR_ASSIGN_OR_RETURN(ForwardOrderGraph graph,
-                      RecordChunkOrder(*chunk, arguments.model.seq_length,
-                                       arguments.training.micro_batch_size));
+  FR_ASSIGN_OR_RETURN(
+      ForwardOrderGraph graph,
+      RecordChunkOrder(*chunk, arguments.model.seq_length, arguments.training.micro_batch_size));
   const auto parameters = chunk->registry().parameters();
   std::vector<DataParallel::Chunk> chunks;
   chunks.push_back({parameters, std::move(graph)});
   const BucketPlan plan =
       PlanBuckets(chunks, grid.dp_size(), RankTrainerOptionsOf(arguments).data_parallel);
-  const StageMemory memory =
-      MemoryOf(plan, ActivationBytes(*chunk, arguments), live_microbatches);
+  const StageMemory memory = MemoryOf(plan, ActivationBytes(*chunk, arguments), live_microbatches);
   int64_t local = 0;
   for (const Parameter* parameter : parameters) local += parameter->numel();
   return absl::StrFormat(
@@ -124,9 +122,9 @@ absl::StatusOr<std::string> DryRun(const Arguments& arguments) {
                       Grid::Create(parallel.world_size, parallel.tensor_model_parallel_size,
                                    parallel.pipeline_model_parallel_size));
   const auto microbatches = static_cast<int>(arguments.microbatches());
-  FR_ASSIGN_OR_RETURN(const pipeline::Schedule schedule,
-                      pipeline::ScheduleByName(parallel.pipeline_schedule, grid.pp_size(),
-                                               microbatches));
+  FR_ASSIGN_OR_RETURN(
+      const pipeline::Schedule schedule,
+      pipeline::ScheduleByName(parallel.pipeline_schedule, grid.pp_size(), microbatches));
   FR_ASSIGN_OR_RETURN(const pipeline::Simulation simulation, pipeline::Simulate(schedule, {}));
 
   std::string text = absl::StrFormat(
@@ -140,9 +138,9 @@ absl::StatusOr<std::string> DryRun(const Arguments& arguments) {
   constexpr int kMostDrawn = 16, kWidth = 100;
   if (grid.pp_size() <= kMostDrawn) absl::StrAppend(&text, pipeline::Timeline(simulation, kWidth));
   for (int stage = 0; stage < grid.pp_size(); ++stage) {
-    FR_ASSIGN_OR_RETURN(const std::string described,
-                        DescribeStage(arguments, grid, stage, make_chunk,
-                                      simulation.peak_activations[stage]));
+    FR_ASSIGN_OR_RETURN(
+        const std::string described,
+        DescribeStage(arguments, grid, stage, make_chunk, simulation.peak_activations[stage]));
     absl::StrAppend(&text, described);
   }
   for (const std::string& flag : arguments.without_effect) {

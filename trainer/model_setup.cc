@@ -18,8 +18,8 @@ namespace {
 
 absl::StatusOr<int64_t> VocabSize(const Arguments& arguments) {
   if (arguments.model.vocab_size > 0) return arguments.model.vocab_size;
-  FR_ASSIGN_OR_RETURN(const auto tokenizer, TokenizerByType(arguments.data.tokenizer_type,
-                                                      arguments.model.vocab_size));
+  FR_ASSIGN_OR_RETURN(const auto tokenizer,
+                      TokenizerByType(arguments.data.tokenizer_type, arguments.model.vocab_size));
   return tokenizer->vocab_size();
 }
 
@@ -28,8 +28,7 @@ absl::StatusOr<int64_t> IntegerEntry(const std::map<std::string, std::string>& m
   const auto found = metadata.find(key);
   int64_t value = 0;
   if (found == metadata.end() || !absl::SimpleAtoi(found->second, &value)) {
-    return absl::DataLossError(
-        absl::StrCat("the checkpoint does not say ", key, " of its model"));
+    return absl::DataLossError(absl::StrCat("the checkpoint does not say ", key, " of its model"));
   }
   return value;
 }
@@ -48,12 +47,10 @@ absl::StatusOr<GptConfig> ConfigOf(const Arguments& arguments) {
   config.seq_length = model.seq_length;
   config.max_position_embeddings = model.max_position_embeddings;
   FR_ASSIGN_OR_RETURN(config.vocab_size, VocabSize(arguments));
-  config.padded_vocab_size =
-      PaddedVocabSize(config.vocab_size, model.make_vocab_size_divisible_by,
-                      parallel.tensor_model_parallel_size);
-  config.position_embedding = model.position_embedding_type == "rope"
-                                  ? PositionEmbedding::kRope
-                                  : PositionEmbedding::kLearned;
+  config.padded_vocab_size = PaddedVocabSize(config.vocab_size, model.make_vocab_size_divisible_by,
+                                             parallel.tensor_model_parallel_size);
+  config.position_embedding = model.position_embedding_type == "rope" ? PositionEmbedding::kRope
+                                                                      : PositionEmbedding::kLearned;
   config.rotary_base = static_cast<double>(model.rotary_base);
   config.norm = model.normalization == "RMSNorm" ? NormKind::kRmsNorm : NormKind::kLayerNorm;
   config.norm_epsilon = static_cast<float>(model.norm_epsilon);
@@ -75,11 +72,12 @@ absl::StatusOr<ChunkFactory> ChunkFactoryOf(const Arguments& arguments) {
   FR_ASSIGN_OR_RETURN(const GptConfig config, ConfigOf(arguments));
   FR_ASSIGN_OR_RETURN(const RegistrationOrder order,
                       RegistrationOrder::Parse(arguments.model.registration_order));
-  return ChunkFactory([config, order](const ParallelContext& parallel)
-                          -> absl::StatusOr<std::unique_ptr<ModelChunk>> {
-    return GptChunk::Create(config, {parallel.at().pp, parallel.grid().pp_size()},
-                            parallel.tensor(), order);
-  });
+  return ChunkFactory(
+      [config,
+       order](const ParallelContext& parallel) -> absl::StatusOr<std::unique_ptr<ModelChunk>> {
+        return GptChunk::Create(config, {parallel.at().pp, parallel.grid().pp_size()},
+                                parallel.tensor(), order);
+      });
 }
 
 RankTrainerOptions RankTrainerOptionsOf(const Arguments& arguments) {
@@ -109,10 +107,10 @@ absl::StatusOr<Datasets> OpenDatasets(const Arguments& arguments, const GptConfi
   const uint64_t seed = arguments.training.seed;
   if (arguments.data.mock_data) {
     constexpr int64_t kMockSamples = int64_t{1} << 20;
-    datasets.train = std::make_shared<MockDataset>(kMockSamples, config.seq_length,
-                                                   config.vocab_size, seed);
-    datasets.valid = std::make_shared<MockDataset>(kMockSamples, config.seq_length,
-                                                   config.vocab_size, seed + 1);
+    datasets.train =
+        std::make_shared<MockDataset>(kMockSamples, config.seq_length, config.vocab_size, seed);
+    datasets.valid =
+        std::make_shared<MockDataset>(kMockSamples, config.seq_length, config.vocab_size, seed + 1);
     return datasets;
   }
   FR_ASSIGN_OR_RETURN(const std::shared_ptr<const IndexedDataset> corpus,
@@ -187,8 +185,8 @@ absl::Status CheckSameModel(const std::map<std::string, std::string>& saved,
     const auto found = saved.find(key);
     const std::string theirs = found == saved.end() ? "nothing" : found->second;
     if (theirs == value) continue;
-    return absl::InvalidArgumentError(absl::StrCat("the checkpoint's model has ", key, " ", theirs,
-                                                   ", this run's has ", value));
+    return absl::InvalidArgumentError(
+        absl::StrCat("the checkpoint's model has ", key, " ", theirs, ", this run's has ", value));
   }
   return absl::OkStatus();
 }

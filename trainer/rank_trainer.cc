@@ -20,8 +20,7 @@ namespace forerun {
 namespace {
 
 double SteadySeconds() {
-  return std::chrono::duration<double>(std::chrono::steady_clock::now().time_since_epoch())
-      .count();
+  return std::chrono::duration<double>(std::chrono::steady_clock::now().time_since_epoch()).count();
 }
 
 Tensor MetaTokens(const OpContext& meta, int64_t s, int64_t b) {
@@ -30,14 +29,14 @@ Tensor MetaTokens(const OpContext& meta, int64_t s, int64_t b) {
 
 }  // namespace
 
-absl::StatusOr<ForwardOrderGraph> RecordChunkOrder(const ModelChunk& meta_chunk,
-                                                   int64_t seq_length, int64_t micro_batch_size) {
+absl::StatusOr<ForwardOrderGraph> RecordChunkOrder(const ModelChunk& meta_chunk, int64_t seq_length,
+                                                   int64_t micro_batch_size) {
   const MetaRuntime meta(meta::Kernels());
   const Tensor tokens = MetaTokens(meta.ops, seq_length, micro_batch_size);
   return RecordForwardOrder(
       meta_chunk.registry().parameters(), [&](ParamReader& reader, Tape& tape) {
-        const ForwardContext context{meta.ops, reader, &tape, RandomKey::Root(0), 0,
-                                     micro_batch_size, /*training=*/true};
+        const ForwardContext context{
+            meta.ops, reader, &tape, RandomKey::Root(0), 0, micro_batch_size, /*training=*/true};
         Value input;
         if (!meta_chunk.first()) {
           input = tape.Leaf(meta.ops.Empty(meta_chunk.ActivationShape(seq_length, micro_batch_size),
@@ -76,19 +75,18 @@ absl::Status RankTrainer::Build(comm::GroupFactory& factory, const Grid& grid,
   const DataParallelGroups groups{&parallel_->grad_reduce(),
                                   sharded ? &parallel_->param_gather() : &parallel_->self(),
                                   &parallel_->tensor()};
-  FR_ASSIGN_OR_RETURN(data_parallel_,
-                      DataParallel::Create(context_, groups, std::move(chunks),
-                                           options_.data_parallel, clock_));
+  FR_ASSIGN_OR_RETURN(data_parallel_, DataParallel::Create(context_, groups, std::move(chunks),
+                                                           options_.data_parallel, clock_));
   parameter_state_ = std::make_unique<ParameterState>(
-      std::vector<const Parameter*>(parameters.begin(), parameters.end()),
-      data_parallel_->buffer(), data_parallel_->gate(),
+      std::vector<const Parameter*>(parameters.begin(), parameters.end()), data_parallel_->buffer(),
+      data_parallel_->gate(),
       [this](const Parameter& parameter) { return parallel_->at().dp == 0 && Owns(parameter); });
 
-  microbatches_ = static_cast<int>(options_.global_batch_size /
-                                   (options_.micro_batch_size * grid.dp_size()));
-  FR_ASSIGN_OR_RETURN(const pipeline::Schedule schedule,
-                      pipeline::ScheduleByName(options_.pipeline_schedule, grid.pp_size(),
-                                               microbatches_));
+  microbatches_ =
+      static_cast<int>(options_.global_batch_size / (options_.micro_batch_size * grid.dp_size()));
+  FR_ASSIGN_OR_RETURN(
+      const pipeline::Schedule schedule,
+      pipeline::ScheduleByName(options_.pipeline_schedule, grid.pp_size(), microbatches_));
   FR_RETURN_IF_ERROR(pipeline::Verify(schedule));
   training_actions_ = schedule.stages[parallel_->at().pp];
   evaluation_actions_ =
@@ -144,8 +142,8 @@ absl::StatusOr<ChunkStage::Step> RankTrainer::StepOf(const Dataset& dataset, int
   ChunkStage::Step step;
   const int dp_size = parallel_->grid().dp_size();
   for (int m = 0; m < microbatches_; ++m) {
-    const std::vector<int64_t> samples = MicrobatchSamples(
-        {consumed, m, parallel_->at().dp, dp_size, options_.micro_batch_size});
+    const std::vector<int64_t> samples =
+        MicrobatchSamples({consumed, m, parallel_->at().dp, dp_size, options_.micro_batch_size});
     FR_ASSIGN_OR_RETURN(TokenBatch batch, MakeTokenBatch(dataset, samples));
     step.microbatches.push_back({std::move(batch.tokens), std::move(batch.targets)});
     step.first_sample.push_back(samples[0] - consumed);
@@ -180,8 +178,8 @@ absl::StatusOr<StepMetrics> RankTrainer::TrainStep(int64_t iteration, double lr,
                       optimizer_->Step(iteration, lr));
   metrics.grad_norm = result.grad_norm;
   if (!result.updated) {
-    return absl::DataLossError(absl::StrCat("the gradient norm is ", metrics.grad_norm,
-                                            " at iteration ", iteration));
+    return absl::DataLossError(
+        absl::StrCat("the gradient norm is ", metrics.grad_norm, " at iteration ", iteration));
   }
   metrics.step_ms = (clock_() - begin) * 1e3;
   metrics.tokens_per_second =

@@ -74,8 +74,7 @@ class RankTrainer {
  private:
   RankTrainer(const OpContext& context, const RankTrainerOptions& options)
       : context_(context), options_(options) {}
-  absl::Status Build(comm::GroupFactory& factory, const Grid& grid,
-                     const ChunkFactory& make_chunk);
+  absl::Status Build(comm::GroupFactory& factory, const Grid& grid, const ChunkFactory& make_chunk);
   void WriteInitialValues();
   void MakeOptimizer();
   bool Owns(const Parameter& parameter) const;
@@ -101,7 +100,7 @@ class RankTrainer {
 
 // Records the forward order of the chunk that a rank of the grid runs, on meta tensors over groups
 // that move nothing. Without other ranks, and at any size.
-absl::StatusOr<ForwardOrderGraph> RecordChunkOrder(const ModelChunk& meta_chunk,
-                                                   int64_t seq_length, int64_t micro_batch_size);
+absl::StatusOr<ForwardOrderGraph> RecordChunkOrder(const ModelChunk& meta_chunk, int64_t seq_length,
+                                                   int64_t micro_batch_size);
 
 }  // namespace forerun

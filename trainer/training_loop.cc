@@ -46,8 +46,8 @@ class TrainingLoop {
           i < training.train_iters) {
         FR_RETURN_IF_ERROR(Evaluate());
       }
-      const bool due = arguments_.output.save_interval > 0 &&
-                       i % arguments_.output.save_interval == 0;
+      const bool due =
+          arguments_.output.save_interval > 0 && i % arguments_.output.save_interval == 0;
       if (due && i < training.train_iters) FR_RETURN_IF_ERROR(Save());
     }
     return End();
@@ -70,17 +70,16 @@ class TrainingLoop {
   absl::Status Load() {
     FR_ASSIGN_OR_RETURN(const std::unique_ptr<Checkpoint> checkpoint,
                         Checkpoint::Open(arguments_.output.load));
+    FR_RETURN_IF_ERROR(CheckSameModel(checkpoint->metadata(),
+                                      ModelMetadata(config_, arguments_.data.tokenizer_type)));
     FR_RETURN_IF_ERROR(
-        CheckSameModel(checkpoint->metadata(),
-                       ModelMetadata(config_, arguments_.data.tokenizer_type)));
-    FR_RETURN_IF_ERROR(trainer_.LoadState(
-        [&](Stateful& state) { return checkpoint->Load(state); }));
+        trainer_.LoadState([&](Stateful& state) { return checkpoint->Load(state); }));
     done_ = checkpoint->iteration();
     const auto consumed = checkpoint->metadata().find("consumed_samples");
     if (consumed == checkpoint->metadata().end() ||
         !absl::SimpleAtoi(consumed->second, &consumed_)) {
-      return absl::DataLossError(absl::StrCat("checkpoint ", checkpoint->path(),
-                                              " does not say consumed_samples"));
+      return absl::DataLossError(
+          absl::StrCat("checkpoint ", checkpoint->path(), " does not say consumed_samples"));
     }
     Print(absl::StrCat("loaded checkpoint ", checkpoint->path(), " at iteration ", done_));
     return absl::OkStatus();
@@ -138,10 +137,10 @@ class TrainingLoop {
 
   absl::Status End() {
     if (done_ > 0) {
-      Print(absl::StrCat("communication of rank 0:\n",
-                         OverlapReport(trainer_.data_parallel().plan(),
-                                       trainer_.data_parallel().gate().records(),
-                                       trainer_.data_parallel().reducer().records(), done_)));
+      Print(absl::StrCat(
+          "communication of rank 0:\n",
+          OverlapReport(trainer_.data_parallel().plan(), trainer_.data_parallel().gate().records(),
+                        trainer_.data_parallel().reducer().records(), done_)));
     }
     FR_RETURN_IF_ERROR(Evaluate());
     if (!arguments_.output.save.empty()) FR_RETURN_IF_ERROR(Save());
@@ -186,14 +185,14 @@ absl::Status RunTraining(const Arguments& arguments, const Datasets& datasets,
                          comm::GroupFactory& factory, const TrainingOutput& output) {
   FR_ASSIGN_OR_RETURN(const GptConfig config, ConfigOf(arguments));
   FR_ASSIGN_OR_RETURN(const ChunkFactory make_chunk, ChunkFactoryOf(arguments));
-  FR_ASSIGN_OR_RETURN(const Grid grid,
-                      Grid::Create(factory.world_size(),
-                                   arguments.parallel.tensor_model_parallel_size,
-                                   arguments.parallel.pipeline_model_parallel_size));
+  FR_ASSIGN_OR_RETURN(
+      const Grid grid,
+      Grid::Create(factory.world_size(), arguments.parallel.tensor_model_parallel_size,
+                   arguments.parallel.pipeline_model_parallel_size));
   const CpuRuntime runtime(cpu::Kernels());
-  FR_ASSIGN_OR_RETURN(const std::unique_ptr<RankTrainer> trainer,
-                      RankTrainer::Create(runtime.ops, factory, grid, make_chunk,
-                                          RankTrainerOptionsOf(arguments)));
+  FR_ASSIGN_OR_RETURN(
+      const std::unique_ptr<RankTrainer> trainer,
+      RankTrainer::Create(runtime.ops, factory, grid, make_chunk, RankTrainerOptionsOf(arguments)));
   if (factory.rank() == 0 && output.print) {
     output.print(Announcement(arguments, config, *trainer));
   }

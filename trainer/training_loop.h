@@ -15,10 +15,10 @@ namespace forerun {
 
 // What rank 0 tells the outside. Functions may be empty.
 struct TrainingOutput {
-  std::function<void(absl::string_view)> print;        // one line or table for a person
-  std::function<void(const StepMetrics&)> on_step;     // every step
-  std::function<void(double)> on_evaluation;           // validation loss
-  std::function<void(uint64_t)> on_checksum;           // with --param-checksum
+  std::function<void(absl::string_view)> print;     // one line or table for a person
+  std::function<void(const StepMetrics&)> on_step;  // every step
+  std::function<void(double)> on_evaluation;        // validation loss
+  std::function<void(uint64_t)> on_checksum;        // with --param-checksum
 };
 
 // The whole life of one rank: set up, load, train, evaluate, save, report. A collective call of all

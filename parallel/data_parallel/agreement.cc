@@ -25,8 +25,7 @@ std::vector<int64_t> Gather(const OpContext& context, comm::ProcessGroup& group,
 // Every rank's text, by rank.
 std::vector<std::string> GatherTexts(const OpContext& context, comm::ProcessGroup& group,
                                      absl::string_view text) {
-  const std::vector<int64_t> sizes =
-      Gather(context, group, static_cast<int64_t>(text.size()));
+  const std::vector<int64_t> sizes = Gather(context, group, static_cast<int64_t>(text.size()));
   const int64_t longest = std::max<int64_t>(1, *std::max_element(sizes.begin(), sizes.end()));
   Tensor mine = context.Empty({longest}, DType::kU8);
   std::memset(mine.mutable_data<uint8_t>(), 0, longest);
@@ -63,8 +62,8 @@ absl::Status CheckAgreement(const OpContext& context, comm::ProcessGroup& group,
                             absl::string_view what, absl::string_view text) {
   const auto hash = static_cast<int64_t>(RandomKey::Root(0).Fold(text).value());
   const std::vector<int64_t> hashes = Gather(context, group, hash);
-  const auto other = std::find_if(hashes.begin(), hashes.end(),
-                                  [&](int64_t h) { return h != hashes[0]; });
+  const auto other =
+      std::find_if(hashes.begin(), hashes.end(), [&](int64_t h) { return h != hashes[0]; });
   if (other == hashes.end()) return absl::OkStatus();
   const std::vector<std::string> texts = GatherTexts(context, group, text);
   const auto rank = other - hashes.begin();

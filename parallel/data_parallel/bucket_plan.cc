@@ -43,9 +43,8 @@ class Cutter {
 
   std::vector<PlannedBucket> Finish() {
     while (!open_.empty()) Close(open_.begin()->first);
-    std::stable_sort(done_.begin(), done_.end(), [](const auto& a, const auto& b) {
-      return a.first_use < b.first_use;
-    });
+    std::stable_sort(done_.begin(), done_.end(),
+                     [](const auto& a, const auto& b) { return a.first_use < b.first_use; });
     return std::move(done_);
   }
 

@@ -68,7 +68,9 @@ class BucketPlan {
   int IndexOf(const Parameter& parameter) const;
   bool Contains(const Parameter& parameter) const { return index_.contains(&parameter); }
   // The buckets that hold a parameter: consecutive among those of its dtype, ascending.
-  absl::Span<const int> BucketsOf(int parameter_index) const { return buckets_of_[parameter_index]; }
+  absl::Span<const int> BucketsOf(int parameter_index) const {
+    return buckets_of_[parameter_index];
+  }
 
   // Everything that ranks must agree on, one line an entry: equal plans give equal text.
   std::string ToString() const;

@@ -89,7 +89,8 @@ ForwardOrderGraph ForwardOrderGraph::ReboundTo(
 }
 
 std::string ForwardOrderGraph::ToString() const {
-  std::string table = absl::StrFormat("%4s  %-48s %-14s %s\n", "use", "parameter", "after", "read by");
+  std::string table =
+      absl::StrFormat("%4s  %-48s %-14s %s\n", "use", "parameter", "after", "read by");
   for (size_t i = 0; i < uses_.size(); ++i) {
     absl::StrAppendFormat(&table, "%4d  %-48s %-14s %s\n", static_cast<int>(i),
                           uses_[i].parameter->name(), absl::StrJoin(uses_[i].sources, ","),
@@ -113,9 +114,9 @@ absl::StatusOr<ForwardOrderGraph> RecordForwardOrder(
   const absl::flat_hash_set<const Parameter*> known(parameters.begin(), parameters.end());
   for (const Use& use : graph.uses_) {
     if (!known.contains(use.parameter)) {
-      return absl::InvalidArgumentError(absl::StrCat(
-          "forward order: ", use.reader, " reads parameter ", use.parameter->name(),
-          ", which is not registered in this model chunk"));
+      return absl::InvalidArgumentError(
+          absl::StrCat("forward order: ", use.reader, " reads parameter ", use.parameter->name(),
+                       ", which is not registered in this model chunk"));
     }
     const bool first = ++graph.use_count_[use.parameter] == 1;
     if (first && use.parameter->trainable()) graph.first_use_order_.push_back(use.parameter);

@@ -21,12 +21,12 @@ using SecondsClock = std::function<double()>;
 
 // What happened to one bucket's gathers, summed over the steps since the last reset.
 struct GatherRecord {
-  int64_t bytes = 0;        // of one gather
-  int64_t gathers = 0;      // ended
-  int64_t waits = 0;        // a reader came before the gather had ended
-  int64_t misses = 0;       // of these: the chain had not even issued it
-  double waited = 0.0;      // seconds that readers were blocked: exposed time
-  double in_flight = 0.0;   // seconds from issue to end
+  int64_t bytes = 0;         // of one gather
+  int64_t gathers = 0;       // ended
+  int64_t waits = 0;         // a reader came before the gather had ended
+  int64_t misses = 0;        // of these: the chain had not even issued it
+  double waited = 0.0;       // seconds that readers were blocked: exposed time
+  double in_flight = 0.0;    // seconds from issue to end
   std::string first_reader;  // who waited first
 };
 

@@ -86,7 +86,8 @@ TEST(ParamSync, IssuesOneSequenceWhateverHappens) {
         in_flight.insert(in_flight.end(), commands.begin(), commands.end());
       };
       int published = 0;
-      while (published < buckets || !in_flight.empty() || static_cast<int>(started.size()) < buckets) {
+      while (published < buckets || !in_flight.empty() ||
+             static_cast<int>(started.size()) < buckets) {
         const int what = random(3);
         if (what == 0 && published < buckets) {
           sync.OnAccepted(published);
@@ -99,7 +100,8 @@ TEST(ParamSync, IssuesOneSequenceWhateverHappens) {
         } else if (what == 2 && published == buckets) {
           take(sync.OnWanted(random(buckets)));
         }
-        ASSERT_LE(static_cast<int>(started.size()), published) << "gathered before it was published";
+        ASSERT_LE(static_cast<int>(started.size()), published)
+            << "gathered before it was published";
       }
       std::vector<int> expected(buckets);
       std::iota(expected.begin(), expected.end(), 0);

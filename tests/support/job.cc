@@ -94,16 +94,16 @@ ChunkFactory FactoryOf(const JobSpec& spec) {
 absl::Status RunRank(const JobSpec& spec, comm::GroupFactory& factory, Collector& collector) {
   FR_ASSIGN_OR_RETURN(const Grid grid, Grid::Create(factory.world_size(), spec.tp, spec.pp));
   const CpuRuntime runtime(cpu::Kernels());
-  FR_ASSIGN_OR_RETURN(const std::unique_ptr<RankTrainer> trainer,
-                      RankTrainer::Create(runtime.ops, factory, grid, FactoryOf(spec),
-                                          spec.options));
+  FR_ASSIGN_OR_RETURN(
+      const std::unique_ptr<RankTrainer> trainer,
+      RankTrainer::Create(runtime.ops, factory, grid, FactoryOf(spec), spec.options));
   const MockDataset dataset(1 << 20, spec.options.seq_length, spec.config.vocab_size,
                             spec.options.seed);
   for (int64_t i = 1; i <= spec.iterations; ++i) {
     if (spec.inspect) FR_RETURN_IF_ERROR(spec.inspect(*trainer, i - 1));
-    FR_ASSIGN_OR_RETURN(const StepMetrics metrics,
-                        trainer->TrainStep(i, spec.lr, dataset,
-                                           (i - 1) * spec.options.global_batch_size));
+    FR_ASSIGN_OR_RETURN(
+        const StepMetrics metrics,
+        trainer->TrainStep(i, spec.lr, dataset, (i - 1) * spec.options.global_batch_size));
     if (factory.rank() == 0) collector.AddStep(metrics);
   }
   if (spec.inspect) FR_RETURN_IF_ERROR(spec.inspect(*trainer, spec.iterations));
@@ -182,7 +182,8 @@ std::string BitDifference(const JobResult& a, const JobResult& b) {
   }
   for (const auto& [name, values] : a.weights) {
     const auto other = b.weights.find(name);
-    if (other == b.weights.end() || other->second != values) return absl::StrCat("weights of ", name);
+    if (other == b.weights.end() || other->second != values)
+      return absl::StrCat("weights of ", name);
   }
   return a.losses.size() == b.losses.size() && a.weights.size() == b.weights.size()
              ? ""

@@ -29,21 +29,21 @@ struct JobSpec {
   std::function<absl::Status(RankTrainer&, int64_t iterations_done)> inspect;
 };
 
-// The small model of the public cases: 4 layers, hidden 64, 4 heads, ffn 128, sequence 32, vocabulary
-// 128, untied, learned positions, fp32; micro batch 1, global batch 8; AdamW, clip 1.0.
+// The small model of the public cases: 4 layers, hidden 64, 4 heads, ffn 128, sequence 32,
+// vocabulary 128, untied, learned positions, fp32; micro batch 1, global batch 8; AdamW, clip 1.0.
 JobSpec T0();
 // T0 with everything on that overlaps: sharded optimizer, 8192-element buckets, poison.
 JobSpec T0Overlapped();
 
 struct JobResult {
-  std::vector<double> losses;      // by iteration
+  std::vector<double> losses;  // by iteration
   std::vector<double> grad_norms;
   std::map<std::string, std::vector<float>> weights;  // whole tensors, by name
   uint64_t checksum = 0;
   // By rank: buckets in the order their gathers, and reductions, were issued.
   std::vector<std::vector<int>> gathers;
   std::vector<std::vector<int>> reductions;
-  std::vector<int> buckets;  // by rank: how many there are
+  std::vector<int> buckets;              // by rank: how many there are
   int64_t exposed_gathers_of_rank0 = 0;  // that a reader waited for, all steps
 };
 absl::StatusOr<JobResult> RunJob(const JobSpec& spec);
