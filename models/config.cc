@@ -105,6 +105,10 @@ absl::Status GptConfig::Validate() const {
 }
 
 absl::Status GptConfig::ValidateSplit(int tensor_parallel_size, int stages) const {
+  if (tensor_parallel_size < 1) {
+    return absl::InvalidArgumentError(
+        absl::StrCat("tensor-parallel size must be at least 1, got ", tensor_parallel_size));
+  }
   FR_RETURN_IF_ERROR(CheckSplit("num_attention_heads", num_attention_heads, tensor_parallel_size));
   FR_RETURN_IF_ERROR(CheckSplit("num_query_groups", num_query_groups, tensor_parallel_size));
   FR_RETURN_IF_ERROR(CheckSplit("ffn_hidden_size", ffn_hidden_size, tensor_parallel_size));

@@ -39,6 +39,8 @@ TEST(GptConfig, ValidateNamesWhatIsWrong) {
 }
 
 TEST(GptConfig, ValidateSplitNamesWhatCannotBeSplit) {
+  EXPECT_EQ(TinyGpt2().ValidateSplit(0, 1).message(),
+            "tensor-parallel size must be at least 1, got 0");
   EXPECT_EQ(TinyGpt2().ValidateSplit(8, 1).message(),
             "num_attention_heads 4 is not divisible by tensor-parallel size 8");
   EXPECT_EQ(TinyLlama().ValidateSplit(4, 1).message(),

@@ -97,6 +97,17 @@ TEST(GptChunk, LlamaIsTheSameInEveryLayout) {
   ExpectSameInEveryLayout(config);
 }
 
+// Activations and weights of 8 bits' precision, sums and the loss in fp32.
+TEST(GptChunk, Bf16LossIsNearThatOfFp32) {
+  for (GptConfig config : {Shrink(TinyGpt2()), Shrink(TinyLlama())}) {
+    const double loss = RunWholeModel(Case(config)).loss;
+    config.dtype = DType::kBF16;
+    for (int tensor_parallel : {1, 2}) {
+      EXPECT_NEAR(RunWholeModel(Case(config), tensor_parallel, 2).loss, loss, 0.01 * loss);
+    }
+  }
+}
+
 TEST(GptChunk, RegistrationOrderChangesIdsOnly) {
   WholeModelCase model = Case(Shrink(TinyGpt2()));
   const WholeModelRun forward = RunWholeModel(model);
