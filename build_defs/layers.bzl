@@ -48,7 +48,7 @@ ALLOWED = {
     "bench": _BELOW_LEAVES + ["trainer"],
     "tests": _BELOW_LEAVES + ["trainer"],
     "tools": _BELOW_LEAVES + ["trainer"],
-    "examples": _BELOW_LEAVES,
+    "examples": _BELOW_LEAVES + ["trainer"],
 }
 
 def layer_groups():

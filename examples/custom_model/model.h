@@ -1,49 +1,98 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-#include "core/autograd/context.h"
+#include <memory>
+#include <string>
+#include <vector>
+
 #include "core/autograd/functions.h"
 #include "core/nn/functions.h"
-#include "core/nn/registry.h"
+#include "models/chunk.h"
+#include "parallel/tensor_parallel/column_parallel_linear.h"
+#include "parallel/tensor_parallel/row_parallel_linear.h"
 #include "parallel/tensor_parallel/vocab_parallel_cross_entropy.h"
+#include "parallel/topology/parallel_context.h"
 
-// A model of one's own: parameters, and a forward pass over the library's functions. It guesses
-// the next token from the one before, by a table that is read at both ends and an MLP between.
-// The order of declaration is no plan of anything: here it is the reverse of the order of use.
-class NextTokenModel {
+namespace mixer {
+using namespace forerun;  // NOLINT: a user's code
+
+// A model of one's own, split over tensor-parallel ranks and pipeline stages. A layer is
+//   x + fc2(gelu(fc1(norm(x mix^T))))
+// where the matrix `mix` is borrowed from the layer after it, before that one runs. Norms are
+// registered last, after all layers. Neither needs any care: the order in which weights are really
+// read is recorded.
+class MixerChunk final : public ModelChunk {
  public:
-  static constexpr int64_t kVocab = 256;
+  static constexpr int64_t kVocab = 128, kHidden = 32;
+  static constexpr int kLayers = 4;
 
-  forerun::Value Loss(const forerun::ForwardContext& context, const forerun::Tensor& tokens,
-                      const forerun::Tensor& targets, forerun::comm::ProcessGroup& self) const {
-    const forerun::Value x = Embedding(context, tokens, table_, /*first_row=*/0, "table");
-    forerun::Value y = RmsNorm(context, x, norm_, /*epsilon=*/1e-5f, "norm");
-    y = LinearGelu(context, y, fc1_, &fc1_bias_, forerun::GeluKind::kTanh, "fc1");
-    y = Add(context, x, Linear(context, y, fc2_, /*bias=*/nullptr, "fc2"));
-    const forerun::Value logits = Linear(context, y, table_, /*bias=*/nullptr, "logits");
-    const forerun::Value losses = VocabParallelCrossEntropy(context, logits, targets, kVocab, self);
-    return ScaledMean(context, losses, 1.0f);
+  explicit MixerChunk(const ParallelContext& parallel) : self_(parallel.self()) {
+    const int here = kLayers / parallel.grid().pp_size();
+    if (parallel.first_stage()) table_ = &Declare("table", {kVocab, kHidden}, Init::Normal(0.1));
+    for (int i = here * parallel.at().pp; i < here * (parallel.at().pp + 1); ++i) {
+      const std::string name = "layers." + std::to_string(i);
+      const LinearSpec fc1{name + ".fc1", {4 * kHidden, kHidden}, true, DType::kF32, kInit};
+      const LinearSpec fc2{name + ".fc2", {kHidden, 4 * kHidden}, true, DType::kF32, kInit};
+      layers_.push_back(
+          {name, std::make_unique<ColumnParallelLinear>(registry_, parallel.tensor(), fc1),
+           std::make_unique<RowParallelLinear>(registry_, parallel.tensor(), fc2),
+           &Declare(name + ".mix", {kHidden, kHidden}, Init::Normal(0.2)), nullptr});
+    }
+    for (Layer& layer : layers_) layer.norm = &Declare(layer.name + ".norm", {kHidden}, Init::Ones());
+    if (parallel.last_stage()) output_ = &Declare("output", {kVocab, kHidden}, kInit);
   }
 
-  const forerun::ParameterRegistry& registry() const { return registry_; }
+  const ParameterRegistry& registry() const override { return registry_; }
+  bool first() const override { return table_ != nullptr; }
+  bool last() const override { return output_ != nullptr; }
+  Shape ActivationShape(int64_t s, int64_t b) const override { return {s, b, kHidden}; }
+  DType activation_dtype() const override { return DType::kF32; }
+
+  Value Forward(const ForwardContext& context, const Value& input,
+                const Microbatch& batch) const override {
+    if (!last()) return Hidden(context, input, batch.tokens);
+    const Value logits = Logits(context, input, batch.tokens);
+    return ScaledMean(
+        context, VocabParallelCrossEntropy(context, logits, batch.targets, kVocab, self_), 1.0f);
+  }
+  Value Logits(const ForwardContext& context, const Value& input,
+               const Tensor& tokens) const override {
+    return Linear(context, Hidden(context, input, tokens), *output_, nullptr, "output");
+  }
 
  private:
-  static constexpr int64_t kHidden = 64;
+  struct Layer {
+    std::string name;
+    std::unique_ptr<ColumnParallelLinear> fc1;
+    std::unique_ptr<RowParallelLinear> fc2;
+    const Parameter* mix;
+    const Parameter* norm;
+  };
+  static constexpr Init kInit = {Init::Kind::kNormal, 0.1};
 
-  const forerun::Parameter& Declare(const char* name, const forerun::Shape& shape,
-                                    forerun::Init init) {
-    return registry_.Declare({.name = name,
-                              .global_shape = shape,
-                              .box = forerun::Box::Whole(shape),
-                              .weight_decay = shape.rank() > 1},
-                             init);
+  const Parameter& Declare(const std::string& name, const Shape& shape, Init init) {
+    // Every tensor-parallel rank holds all of it.
+    return registry_.Declare({.name = name, .global_shape = shape, .box = Box::Whole(shape)}, init);
   }
 
-  using Init = forerun::Init;
-  forerun::ParameterRegistry registry_;
-  const forerun::Parameter& fc2_ = Declare("fc2", {kHidden, 4 * kHidden}, Init::Normal(0.02));
-  const forerun::Parameter& fc1_bias_ = Declare("fc1.bias", {4 * kHidden}, Init::Zeros());
-  const forerun::Parameter& fc1_ = Declare("fc1", {4 * kHidden, kHidden}, Init::Normal(0.02));
-  const forerun::Parameter& norm_ = Declare("norm", {kHidden}, Init::Ones());
-  const forerun::Parameter& table_ = Declare("table", {kVocab, kHidden}, Init::Normal(0.1));
+  Value Hidden(const ForwardContext& context, const Value& input, const Tensor& tokens) const {
+    Value x = first() ? Embedding(context, tokens, *table_, 0, "embedding") : input;
+    for (size_t i = 0; i < layers_.size(); ++i) {
+      const Layer& layer = layers_[i];
+      const Parameter& borrowed = *layers_[(i + 1) % layers_.size()].mix;
+      Value y = Linear(context, x, borrowed, nullptr, layer.name + ", borrowing");
+      y = RmsNorm(context, y, *layer.norm, 1e-5f, layer.name);
+      y = layer.fc2->Forward(context, layer.fc1->ForwardGelu(context, y, GeluKind::kTanh));
+      x = Add(context, x, y);
+    }
+    return x;
+  }
+
+  comm::ProcessGroup& self_;  // the output table is whole on every rank
+  ParameterRegistry registry_;
+  std::vector<Layer> layers_;
+  const Parameter* table_ = nullptr;   // first stage
+  const Parameter* output_ = nullptr;  // last stage
 };
+
+}  // namespace mixer
