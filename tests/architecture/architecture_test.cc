@@ -66,7 +66,6 @@ TEST(Architecture, CoreKnowsNoRanksAndNothingUsesLeaves) {
       EXPECT_THAT(used, Not(AnyOf("bench", "tests", "tools", "examples"))) << user;
     }
   }
-  EXPECT_FALSE(layers.MayUse("examples", "trainer"));
   EXPECT_FALSE(layers.MayUse("optim", "models"));
 }
 
