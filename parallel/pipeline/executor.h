@@ -4,11 +4,13 @@
 #include <functional>
 #include <vector>
 
+#include "absl/status/status.h"
 #include "core/ops/op_context.h"
 #include "core/tensor/dtype.h"
 #include "core/tensor/shape.h"
 #include "core/tensor/tensor.h"
 #include "parallel/comm/process_group.h"
+#include "parallel/comm/work.h"
 #include "parallel/pipeline/schedule.h"
 
 namespace forerun::pipeline {
@@ -55,7 +57,11 @@ struct StageRun {
 // The receive of an action is posted before the action ahead of it runs, so that the message comes
 // in under that compute. Sends are issued and left; the last ones are waited for before Run
 // returns. A group of one rank has no neighbours and no messages.
-// Throws comm::GroupError. The context, and the group (the pipeline's, stage = rank), outlive it.
+//
+// Failure: a GroupError, of a message or from inside the model, aborts the group, so that the other
+// stages end with the same error, and is passed on when none of this stage's messages is under way
+// any more: the memory they used may then go.
+// The context, and the group (the pipeline's, stage = rank), outlive it.
 class Executor {
  public:
   Executor(const OpContext& context, comm::ProcessGroup& group, std::function<double()> clock);
@@ -65,9 +71,14 @@ class Executor {
 
  private:
   struct Incoming;
-  Incoming Post(const Action& action, int chunks, const StageModel& model);
+  // Each adds the message that it issues, if any, to `issued`.
+  Incoming Post(const Action& action, int chunks, const StageModel& model,
+                std::vector<comm::Work>& issued);
+  void Send(const Action& action, int chunks, Tensor result, std::vector<comm::Work>& issued);
+  StageRun RunActions(const ActionList& actions, int chunks, StageModel& model,
+                      std::vector<comm::Work>& issued);
   Tensor Compute(const Action& action, const Tensor& input, StageModel& model);
-  void Send(const Action& action, int chunks, Tensor result, std::vector<comm::Work>& sends);
+  void Abandon(const absl::Status& error, const std::vector<comm::Work>& issued);
   int PeerPiece(const Action& action, int chunks, bool source) const;
 
   const OpContext& context_;

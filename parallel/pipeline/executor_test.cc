@@ -119,31 +119,19 @@ Result Serial(int pieces, int microbatches, bool backward) {
   return result;
 }
 
-// Ranks with memory that outlives the hub: a message may hold some until the last rank has left.
-class PipelineJob {
- public:
-  explicit PipelineJob(int stages) {
-    for (int s = 0; s < stages; ++s) {
-      devices_.push_back(std::make_unique<TestDevice>(DeviceKind::kCpu));
-    }
-  }
-
-  // rank_main(context, group) on every stage.
-  template <typename RankMain>
-  absl::Status Run(const RankMain& rank_main) {
-    std::vector<int> members(devices_.size());
-    for (size_t i = 0; i < members.size(); ++i) members[i] = static_cast<int>(i);
-    return comm::RunRanks(static_cast<int>(members.size()), {},
-                          [&](comm::GroupFactory& factory) -> absl::Status {
-                            const auto group = factory.Create("pp", members);
-                            rank_main(devices_[factory.rank()]->op(), *group);
-                            return absl::OkStatus();
-                          });
-  }
-
- private:
-  std::vector<std::unique_ptr<TestDevice>> devices_;
-};
+// rank_main(context, group) on every stage. A rank's memory ends with it, on failure too: its
+// allocator checks that no message still holds any.
+template <typename RankMain>
+absl::Status RunStages(int stages, const RankMain& rank_main) {
+  std::vector<int> members(stages);
+  for (int s = 0; s < stages; ++s) members[s] = s;
+  return comm::RunRanks(stages, {}, [&](comm::GroupFactory& factory) -> absl::Status {
+    const TestDevice device(DeviceKind::kCpu);
+    const auto group = factory.Create("pp", members);
+    rank_main(device.op(), *group);
+    return absl::OkStatus();
+  });
+}
 
 // A clock that shows how often it was asked.
 std::function<double()> CountingClock() {
@@ -154,13 +142,13 @@ Result RunSchedule(const Schedule& schedule) {
   const int stages = static_cast<int>(schedule.stages.size());
   std::vector<std::unique_ptr<ToyStage>> models(stages);
   std::vector<StageRun> runs(stages);
-  PipelineJob job(stages);
-  const absl::Status status = job.Run([&](const OpContext& context, comm::ProcessGroup& group) {
-    const int stage = group.rank();
-    models[stage] = std::make_unique<ToyStage>(context, stage, stages, schedule.chunks);
-    Executor executor(context, group, CountingClock());
-    runs[stage] = executor.Run(schedule.stages[stage], schedule.chunks, *models[stage]);
-  });
+  const absl::Status status =
+      RunStages(stages, [&](const OpContext& context, comm::ProcessGroup& group) {
+        const int stage = group.rank();
+        models[stage] = std::make_unique<ToyStage>(context, stage, stages, schedule.chunks);
+        Executor executor(context, group, CountingClock());
+        runs[stage] = executor.Run(schedule.stages[stage], schedule.chunks, *models[stage]);
+      });
   EXPECT_TRUE(status.ok()) << status;
   Result result;
   for (int s = 0; s < stages; ++s) {
@@ -244,19 +232,20 @@ TEST(Executor, AGroupErrorOfOneStageEndsAllWithThatError) {
       SCOPED_TRACE(testing::Message() << "stage " << failing << " backward " << in_backward);
       const Schedule schedule = OneFOneB(kStages, 4);
       std::vector<std::string> errors(kStages);
-      PipelineJob job(kStages);
-      const absl::Status status = job.Run([&](const OpContext& context, comm::ProcessGroup& group) {
-        const int stage = group.rank();
-        std::unique_ptr<ToyStage> model =
-            stage == failing ? std::make_unique<FailingStage>(context, stage, kStages, in_backward)
-                             : std::make_unique<ToyStage>(context, stage, kStages, 1);
-        try {
-          Executor(context, group, CountingClock()).Run(schedule.stages[stage], 1, *model);
-        } catch (const comm::GroupError& error) {
-          errors[stage] = error.what();
-          throw;
-        }
-      });
+      const absl::Status status =
+          RunStages(kStages, [&](const OpContext& context, comm::ProcessGroup& group) {
+            const int stage = group.rank();
+            std::unique_ptr<ToyStage> model =
+                stage == failing
+                    ? std::make_unique<FailingStage>(context, stage, kStages, in_backward)
+                    : std::make_unique<ToyStage>(context, stage, kStages, 1);
+            try {
+              Executor(context, group, CountingClock()).Run(schedule.stages[stage], 1, *model);
+            } catch (const comm::GroupError& error) {
+              errors[stage] = error.what();
+              throw;
+            }
+          });
       EXPECT_EQ(status, absl::UnavailableError("the cable was cut"));
       // The gradients of stages behind the failing one may have gone through already.
       for (int s = 0; s <= failing; ++s) EXPECT_EQ(errors[s], "the cable was cut") << s;
@@ -274,8 +263,8 @@ class LongerStage final : public ToyStage {
 };
 
 TEST(Executor, NeighboursThatDisagreeOnAShapeEndInAnErrorWithBothSizes) {
-  PipelineJob job(2);
-  const absl::Status status = job.Run([&](const OpContext& context, comm::ProcessGroup& group) {
+  const absl::Status status = RunStages(2, [&](const OpContext& context,
+                                               comm::ProcessGroup& group) {
     ToyStage first(context, 0, 2, 1);
     LongerStage second(context, 1, 2, 1);
     ToyStage& model = group.rank() == 0 ? first : second;
@@ -295,8 +284,7 @@ TEST(ExecutorDeathTest, AForwardPassMustGiveSomethingToSend) {
   };
   GTEST_FLAG_SET(death_test_style, "threadsafe");
   const auto run = [] {
-    PipelineJob job(2);
-    (void)job.Run([&](const OpContext& context, comm::ProcessGroup& group) {
+    (void)RunStages(2, [&](const OpContext& context, comm::ProcessGroup& group) {
       Silent model;
       Executor(context, group, CountingClock())
           .Run(ForwardOnly(2, 1).stages[group.rank()], 1, model);

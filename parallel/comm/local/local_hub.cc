@@ -145,6 +145,7 @@ class LocalHub::Core : public std::enable_shared_from_this<Core> {
     }
     if (!failure.ok()) {
       Fail(failure);
+      other.tensor = Tensor();
       work->Complete(status());
       if (other.work != nullptr) other.work->Complete(status());
     } else if (other.work != nullptr) {
