@@ -4,10 +4,14 @@
 #include <algorithm>
 #include <cstdint>
 #include <cstring>
+#include <string>
+#include <utility>
 #include <vector>
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_split.h"
+#include "absl/strings/strip.h"
+#include "absl/types/span.h"
 #include "core/random/random.h"
 
 namespace forerun {
@@ -29,7 +33,7 @@ std::vector<std::string> GatherTexts(const OpContext& context, comm::ProcessGrou
   const int64_t longest = std::max<int64_t>(1, *std::max_element(sizes.begin(), sizes.end()));
   Tensor mine = context.Empty({longest}, DType::kU8);
   std::memset(mine.mutable_data<uint8_t>(), 0, longest);
-  std::memcpy(mine.mutable_data<uint8_t>(), text.data(), text.size());
+  std::copy(text.begin(), text.end(), mine.mutable_data<uint8_t>());
   Tensor all = context.Empty({group.size() * longest}, DType::kU8);
   group.AllGather(mine, all).Wait(*context.stream);
   std::vector<std::string> texts;
@@ -40,20 +44,23 @@ std::vector<std::string> GatherTexts(const OpContext& context, comm::ProcessGrou
   return texts;
 }
 
-// The first line in which two texts differ, from both.
-std::pair<std::string, std::string> FirstDifference(const std::string& a, const std::string& b) {
-  const std::vector<std::string> lines_a = absl::StrSplit(a, '\n');
-  const std::vector<std::string> lines_b = absl::StrSplit(b, '\n');
-  for (size_t i = 0; i < std::max(lines_a.size(), lines_b.size()); ++i) {
-    const std::string line_a = i < lines_a.size() ? lines_a[i] : "";
-    const std::string line_b = i < lines_b.size() ? lines_b[i] : "";
-    if (line_a != line_b) return {line_a, line_b};
-  }
-  return {"", ""};
+// The lines of a text. A last one that ends as lines do has none after it.
+std::vector<absl::string_view> Lines(absl::string_view text) {
+  if (text.empty()) return {};
+  return absl::StrSplit(absl::StripSuffix(text, "\n"), '\n');
 }
 
-std::string OrNothing(const std::string& line) {
-  return line.empty() ? "nothing" : absl::StrCat("\"", line, "\"");
+std::string Describe(absl::Span<const absl::string_view> lines, size_t index) {
+  if (index >= lines.size()) return "nothing";
+  return lines[index].empty() ? "an empty line" : absl::StrCat("\"", lines[index], "\"");
+}
+
+// The first line in which two texts differ, from both.
+std::pair<std::string, std::string> FirstDifference(const std::string& a, const std::string& b) {
+  const std::vector<absl::string_view> lines_a = Lines(a), lines_b = Lines(b);
+  size_t i = 0;
+  while (i < lines_a.size() && i < lines_b.size() && lines_a[i] == lines_b[i]) ++i;
+  return {Describe(lines_a, i), Describe(lines_b, i)};
 }
 
 }  // namespace
@@ -68,9 +75,9 @@ absl::Status CheckAgreement(const OpContext& context, comm::ProcessGroup& group,
   const std::vector<std::string> texts = GatherTexts(context, group, text);
   const auto rank = other - hashes.begin();
   const auto [first, second] = FirstDifference(texts[0], texts[rank]);
-  return absl::FailedPreconditionError(
-      absl::StrCat("ranks of group ", group.name(), " differ in their ", what, ": rank 0 has ",
-                   OrNothing(first), " where rank ", rank, " has ", OrNothing(second)));
+  return absl::FailedPreconditionError(absl::StrCat("ranks of group ", group.name(),
+                                                    " differ in their ", what, ": rank 0 has ",
+                                                    first, " where rank ", rank, " has ", second));
 }
 
 }  // namespace forerun

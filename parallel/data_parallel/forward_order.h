@@ -23,8 +23,10 @@ namespace forerun {
 // One read of one parameter by one operator.
 struct Use {
   const Parameter* parameter = nullptr;
-  std::string reader;        // the layer that read it
-  std::vector<int> sources;  // uses whose results flow into this one, nearest first, ascending
+  std::string reader;  // the layer that read it
+  // Uses whose results flow into this one with no other use between, ascending. Frozen parameters
+  // have none and are none: they contribute to no gradient, so the tape does not know them.
+  std::vector<int> sources;
 };
 
 // Immutable. Parameters are those of one chunk and outlive the graph.

@@ -86,16 +86,18 @@ class ParamGate::Chain : public std::enable_shared_from_this<ParamGate::Chain> {
   void WaitCurrent(int bucket, Stream& stream, absl::string_view reader) {
     const double begin = clock_();
     bool missed;
+    int64_t version;
     {
       MutexLock lock(&mutex_);
       if (sync_.Current(bucket)) return;
+      version = sync_.version(bucket);
       missed = !gathers_[bucket].queued;
       Enqueue(sync_.OnWanted(bucket));
     }
     Drain();
     const comm::Work work = Issued(bucket);
     work.Wait(stream);
-    OnGathered(bucket);
+    OnGathered(bucket, version);
     MutexLock lock(&mutex_);
     GatherRecord& record = records_[bucket];
     ++record.waits;
@@ -161,6 +163,7 @@ class ParamGate::Chain : public std::enable_shared_from_this<ParamGate::Chain> {
       queue_.pop_front();
       issue_order_.push_back(bucket);
       gathers_[bucket].issue_time = clock_();
+      const int64_t version = sync_.version(bucket);
       mutex_.Unlock();
       comm::Work work = group_.AllGather(inputs_[bucket], outputs_[bucket]);
       mutex_.Lock();
@@ -168,8 +171,8 @@ class ParamGate::Chain : public std::enable_shared_from_this<ParamGate::Chain> {
       gathers_[bucket].issued = true;
       changed_.NotifyAll();
       mutex_.Unlock();
-      work.OnDone([chain = shared_from_this(), bucket](const absl::Status& status) {
-        if (status.ok()) chain->OnGathered(bucket);
+      work.OnDone([chain = shared_from_this(), bucket, version](const absl::Status& status) {
+        if (status.ok()) chain->OnGathered(bucket, version);
       });
       mutex_.Lock();
     }
@@ -185,12 +188,12 @@ class ParamGate::Chain : public std::enable_shared_from_this<ParamGate::Chain> {
     return gathers_[bucket].work;
   }
 
-  // Called by the completion and by a reader that has waited: the first one counts. A completion
-  // cannot be of an older version, for a bucket is accepted again only when it is current.
-  void OnGathered(int bucket) {
+  // Called by the completion and by a reader that has waited: the first one counts. The other may
+  // come much later, on a thread that was held up, when the next version's gather is under way.
+  void OnGathered(int bucket, int64_t version) {
     {
       MutexLock lock(&mutex_);
-      if (stopped_) return;
+      if (stopped_ || sync_.version(bucket) != version) return;
       Gather& gather = gathers_[bucket];
       if (gather.ended || !gather.queued) return;
       gather.ended = true;

@@ -75,7 +75,6 @@ class ParamGate final : public ParamReader {
   class Chain;
 
   void Poison(int bucket);
-  void WaitCurrent(int bucket, Stream& stream, absl::string_view reader);
 
   BucketBuffer& buffer_;
   const Options options_;

@@ -1,0 +1,114 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "parallel/data_parallel/data_parallel.h"
+
+#include <algorithm>
+#include <memory>
+#include <numeric>
+#include <string>
+#include <vector>
+
+#include "absl/status/status.h"
+#include "core/autograd/testing/test_device.h"
+#include "core/device/device.h"
+#include "gtest/gtest.h"
+#include "parallel/data_parallel/testing/rank_job.h"
+#include "parallel/data_parallel/testing/test_parameters.h"
+
+namespace forerun {
+namespace {
+
+double NoClock() { return 0.0; }
+
+class DataParallelTest : public testing::Test {
+ protected:
+  // A chunk that reads `uses` in this order.
+  static DataParallel::Chunk MakeChunk(std::vector<const Parameter*>& parameters,
+                                       const std::vector<const Parameter*>& uses) {
+    InlineStream stream(Device{DeviceKind::kMeta});
+    auto graph = RecordForwardOrder(parameters, [&](ParamReader& reader, Tape&) {
+      for (const Parameter* parameter : uses) reader.Read(*parameter, stream, "layer");
+    });
+    EXPECT_TRUE(graph.ok()) << graph.status();
+    return {parameters, *std::move(graph)};
+  }
+
+  std::vector<const Parameter*> Used() const {
+    return {parameters_.order().begin(), parameters_.order().end()};
+  }
+  std::vector<const Parameter*> All() const {
+    std::vector<const Parameter*> all = Used();
+    all.insert(all.end(), parameters_.frozen().begin(), parameters_.frozen().end());
+    return all;
+  }
+
+  // Tensor parallelism of one rank, and a gather group that fits the plan.
+  absl::Status RunRank(const RankContext& rank, const DataParallelOptions& options,
+                       const std::vector<const Parameter*>& uses,
+                       const std::function<absl::Status(DataParallel&)>& body) {
+    const std::vector<int> self{rank.rank};
+    const auto one = rank.factory.Create("tp", self);
+    DataParallelGroups groups;
+    groups.reduce = &rank.group;
+    groups.gather = options.shard_optimizer ? &rank.group : one.get();
+    groups.tensor_parallel = one.get();
+    std::vector<const Parameter*> all = All();
+    std::vector<DataParallel::Chunk> chunks = {MakeChunk(all, uses)};
+    auto data_parallel = DataParallel::Create(rank.op, groups, std::move(chunks), options, NoClock);
+    if (!data_parallel.ok()) return data_parallel.status();
+    return body(**data_parallel);
+  }
+
+  const TestParameters parameters_;
+};
+
+TEST_F(DataParallelTest, PutsGateAndReducerOverOneBufferInFirstUseOrder) {
+  for (bool shard : {false, true}) {
+    DataParallelOptions options;
+    options.shard_optimizer = shard;
+    options.bucket_numel = 100;
+    const absl::Status status = RankJob(2).Run([&](const RankContext& rank) {
+      std::vector<const Parameter*> uses = Used();
+      std::reverse(uses.begin(), uses.end());
+      return RunRank(rank, options, uses, [&](DataParallel& self) {
+        EXPECT_EQ(self.plan().shards(), shard ? 2 : 1);
+        EXPECT_EQ(self.shard(), shard ? rank.rank : 0);
+        EXPECT_EQ(std::vector<const Parameter*>(self.plan().parameters().begin(),
+                                                self.plan().parameters().end()),
+                  uses);
+        parameters_.Initialise(self.buffer());
+        const auto value =
+            self.gate().Read(parameters_.named("frozen"), *rank.op.stream, "layer").tensor();
+        EXPECT_EQ(value.numel(), 5);
+        self.reducer().BeginStep(1);
+        self.reducer().Announce(0, {});
+        for (size_t b = self.plan().buckets().size(); b-- > 0;) {
+          self.reducer().Wait(static_cast<int>(b), *rank.op.stream);
+        }
+        return absl::OkStatus();
+      });
+    });
+    EXPECT_TRUE(status.ok()) << status;
+  }
+}
+
+TEST_F(DataParallelTest, RanksThatWouldPlanDifferentlyAreToldTheFirstDifference) {
+  DataParallelOptions options;
+  options.bucket_numel = 100;
+  std::vector<std::string> told(2);
+  (void)RankJob(2).Run([&](const RankContext& rank) {
+    std::vector<const Parameter*> uses = Used();
+    if (rank.rank == 1) std::swap(uses[2], uses[3]);
+    const absl::Status status =
+        RunRank(rank, options, uses, [](DataParallel&) { return absl::OkStatus(); });
+    told[rank.rank] = std::string(status.message());
+    return status;
+  });
+  EXPECT_EQ(told[0],
+            "ranks of group dp differ in their bucket plan: rank 0 has \"bucket 1: fp32 1536 "
+            "elements over 2 shards\" where rank 1 has \"bucket 1: fp32 384 elements over 2 "
+            "shards\"");
+  EXPECT_EQ(told[1], told[0]);
+}
+
+}  // namespace
+}  // namespace forerun
