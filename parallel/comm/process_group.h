@@ -35,7 +35,7 @@ enum class Arithmetic : uint8_t { kOrdered, kFast };
 //  2. Every rank of the group issues the same collectives in the same order, with the same kinds,
 //     dtypes and sizes; a difference that a backend can see fails the group and names both.
 //     Messages (Send, Recv) pair up first in, first out per direction and peer, apart from
-//     collectives.
+//     collectives; a rank may send to itself.
 //  3. Any thread of the rank may call, but calls to one group are one at a time, in the order that
 //     (2) speaks of: who issues from several threads holds a lock of his own.
 //  4. Order is fixed within a group only. No group's progress depends on another's, and a rank
@@ -54,15 +54,17 @@ enum class Arithmetic : uint8_t { kOrdered, kFast };
 //  7. An ordered backend sums over one fixed binary tree of ranks, neighbours first:
 //     ((0+1)+(2+3))+..., for n not a power of two split at the largest power of two below n. Each
 //     addition is done in the tensor's dtype, rounded once (16 bit types: fp32 additions within
-//     the tree, rounded once at the end). So the bits of an element depend on the ranks' values
-//     alone.
+//     the tree, rounded once at the end; integers wrap around). So the bits of an element depend
+//     on the ranks' values alone. A maximum is NaN where any rank's value is.
 //
 // Failure
 //  8. A wait that passes the group's deadline, a mismatch, or Abort fails the group for good:
 //     every operation in flight and every later one ends with that first error, on every rank that
-//     can still be reached. Waits throw GroupError; issuing never throws.
+//     can still be reached; what its outputs hold then is undefined. Waits throw GroupError;
+//     issuing never throws. A call that is wrong by itself (arguments.h) is a failed check.
 //
-// Size one: every operation is the identity (a copy where in and out differ), done at once.
+// Size one: every operation is the identity (a copy where in and out differ), done at once; a
+// message once both its halves are issued.
 class ProcessGroup {
  public:
   virtual ~ProcessGroup() = default;

@@ -2,6 +2,8 @@
 #include "parallel/comm/tree_reduce.h"
 
 #include <algorithm>
+#include <type_traits>
+#include <type_traits>
 #include <vector>
 
 #include "core/base/check.h"
@@ -25,6 +27,32 @@ struct SumOf<Float16> {
   using Type = float;
 };
 
+template <typename T>
+T Add(T a, T b) {
+  if constexpr (std::is_integral_v<T>) {
+    using Unsigned = std::make_unsigned_t<T>;  // whose overflow is defined
+    return static_cast<T>(static_cast<Unsigned>(a) + static_cast<Unsigned>(b));
+  } else {
+    return a + b;
+  }
+}
+
+template <typename T>
+T Max(T a, T b) {
+  return a > b || a != a ? a : b;
+}
+
+// Integers wrap, as hashes want it; nothing else may overflow.
+template <typename Sum>
+Sum Plus(Sum a, Sum b) {
+  if constexpr (std::is_integral_v<Sum>) {
+    using Bits = std::make_unsigned_t<Sum>;
+    return static_cast<Sum>(static_cast<Bits>(a) + static_cast<Bits>(b));
+  } else {
+    return a + b;
+  }
+}
+
 int LargestPowerOfTwoBelow(int n) {
   int power = 1;
   while (power * 2 < n) power *= 2;
@@ -44,9 +72,9 @@ void ReduceChunk(absl::Span<const T* const> inputs, int64_t begin, int64_t numel
   ReduceChunk<T>(inputs.subspan(0, split), begin, numel, op, out);
   ReduceChunk<T>(inputs.subspan(split), begin, numel, op, right);
   if (op == ReduceOp::kSum) {
-    for (int64_t i = 0; i < numel; ++i) out[i] += right[i];
+    for (int64_t i = 0; i < numel; ++i) out[i] = Add(out[i], right[i]);
   } else {
-    for (int64_t i = 0; i < numel; ++i) out[i] = out[i] > right[i] ? out[i] : right[i];
+    for (int64_t i = 0; i < numel; ++i) out[i] = Max(out[i], right[i]);
   }
 }
 
