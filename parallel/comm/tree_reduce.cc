@@ -3,7 +3,6 @@
 
 #include <algorithm>
 #include <type_traits>
-#include <type_traits>
 #include <vector>
 
 #include "core/base/check.h"
@@ -40,17 +39,6 @@ T Add(T a, T b) {
 template <typename T>
 T Max(T a, T b) {
   return a > b || a != a ? a : b;
-}
-
-// Integers wrap, as hashes want it; nothing else may overflow.
-template <typename Sum>
-Sum Plus(Sum a, Sum b) {
-  if constexpr (std::is_integral_v<Sum>) {
-    using Bits = std::make_unsigned_t<Sum>;
-    return static_cast<Sum>(static_cast<Bits>(a) + static_cast<Bits>(b));
-  } else {
-    return a + b;
-  }
 }
 
 int LargestPowerOfTwoBelow(int n) {
