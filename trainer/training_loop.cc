@@ -41,6 +41,7 @@ class TrainingLoop {
                           trainer_.TrainStep(i, schedule_.At(i - 1), *datasets_.train, consumed_));
       consumed_ = metrics.consumed_samples;
       done_ = i;
+      ++steps_run_;
       Report(metrics);
       if (training.eval_interval > 0 && i % training.eval_interval == 0 &&
           i < training.train_iters) {
@@ -136,11 +137,11 @@ class TrainingLoop {
   }
 
   absl::Status End() {
-    if (done_ > 0) {
+    if (steps_run_ > 0) {
       Print(absl::StrCat(
           "communication of rank 0:\n",
           OverlapReport(trainer_.data_parallel().plan(), trainer_.data_parallel().gate().records(),
-                        trainer_.data_parallel().reducer().records(), done_)));
+                        trainer_.data_parallel().reducer().records(), steps_run_)));
     }
     FR_RETURN_IF_ERROR(Evaluate());
     if (!arguments_.output.save.empty()) FR_RETURN_IF_ERROR(Save());
@@ -159,7 +160,8 @@ class TrainingLoop {
   const TrainingOutput& output_;
   const bool speaks_;
   LrSchedule schedule_;
-  int64_t done_ = 0;  // iterations
+  int64_t done_ = 0;       // iterations, of earlier runs too
+  int64_t steps_run_ = 0;  // by this one
   int64_t consumed_ = 0;
   double interval_ms_ = 0.0;
   int64_t interval_steps_ = 0;
