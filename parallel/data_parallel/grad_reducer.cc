@@ -39,6 +39,16 @@ GradReducer::GradReducer(BucketBuffer& buffer, std::vector<int> chunk_of_paramet
   }
 }
 
+GradReducer::~GradReducer() {
+  for (const comm::Work& work : works_) {
+    try {
+      work.Synchronize();
+    } catch (const comm::GroupError&) {
+      // Thrown where it mattered; here it only ends the waiting.
+    }
+  }
+}
+
 void GradReducer::BeginStep(int microbatches) { reduce_.BeginStep(microbatches); }
 
 void GradReducer::Announce(int chunk, absl::Span<const Parameter* const> contributions) {

@@ -37,6 +37,7 @@ class GradReducer final : public GradSink {
   // chunk_of_parameter: by index in the plan. Buffer and group outlive the reducer.
   GradReducer(BucketBuffer& buffer, std::vector<int> chunk_of_parameter, int chunks,
               comm::ProcessGroup& group, const Options& options, SecondsClock clock);
+  ~GradReducer() override;  // waits for reductions in flight: they hold the buffer's memory
 
   // A step of so many microbatches begins.
   void BeginStep(int microbatches);
