@@ -109,7 +109,8 @@ std::vector<std::pair<std::string, JobSpec>> Variants(const JobSpec& plain) {
 }
 
 TEST(T0Matrix, OverlapShardingBucketsAndRegistrationChangeNoBit) {
-  for (const Layout& layout : {Layout{1, 1, 4}, Layout{1, 1, 3}, Layout{2, 2, 2}, Layout{1, 4, 2}}) {
+  for (const Layout& layout :
+       {Layout{1, 1, 4}, Layout{1, 1, 3}, Layout{2, 2, 2}, Layout{1, 4, 2}}) {
     const JobSpec plain = At(T0(), layout);
     const JobResult expected = Train(plain);
     for (const auto& [name, spec] : Variants(plain)) {
