@@ -3,13 +3,21 @@
 
 #include <CLI/CLI.hpp>
 #include <algorithm>
+#include <cmath>
+#include <limits>
 #include <thread>
 #include <utility>
 
+#include "absl/strings/match.h"
+#include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
+#include "absl/strings/str_replace.h"
+#include "absl/strings/strip.h"
 #include "core/base/flag_names.h"
 #include "core/base/status_macros.h"
 #include "core/base/user_path.h"
+#include "optim/lr_schedule.h"
+#include "parallel/pipeline/schedule.h"
 
 namespace forerun {
 namespace {
@@ -131,49 +139,142 @@ void AddWithoutEffect(CLI::App& app, std::vector<std::string>& said) {
   }
 }
 
-absl::Status Require(bool condition, absl::string_view sentence) {
-  return condition ? absl::OkStatus() : absl::InvalidArgumentError(sentence);
+// What CLI11 says of a value that it cannot convert, "--lr = fast", in a sentence.
+std::string ConversionSentence(absl::string_view name_and_value) {
+  const size_t at = name_and_value.find(" = ");
+  const absl::string_view name = name_and_value.substr(0, at);
+  if (at == absl::string_view::npos) return absl::StrCat(name, " has a value that is no number");
+  absl::string_view value = name_and_value.substr(at + 3);
+  value.remove_prefix(value.rfind(',') + 1);  // all of a repeated flag's are there
+  double number = 0.0;
+  const bool is_number = absl::SimpleAtod(value, &number);
+  return absl::StrCat(
+      name, " ", value,
+      is_number ? " is not a whole number in the range of this flag" : " is not a number");
+}
+
+// What was wrong, as one sentence that names the flag. A flag that does not exist comes before what
+// else may follow from its being mistyped.
+std::string SentenceOf(const CLI::App& app, const CLI::ParseError& error) {
+  const std::vector<std::string> unknown = app.remaining();
+  if (!unknown.empty()) {
+    const std::string& first = unknown.front();
+    return absl::StartsWith(first, "-")
+               ? absl::StrCat("there is no flag ", first.substr(0, first.find('=')))
+               : absl::StrCat("the argument ", first, " belongs to no flag");
+  }
+  absl::string_view what = error.what();
+  if (absl::ConsumePrefix(&what, "Could not convert: ")) return ConversionSentence(what);
+  if (dynamic_cast<const CLI::ArgumentMismatch*>(&error) != nullptr) {
+    return absl::StrCat(what.substr(0, what.find(':')), " needs a value");
+  }
+  return std::string(what);
+}
+
+absl::Status Invalid(absl::string_view flag, absl::string_view value, absl::string_view rule) {
+  return absl::InvalidArgumentError(absl::StrCat(flag, " ", value, " is not ", rule));
+}
+
+// Sizes and counts: far above anything sensible, and products of a few of them fit.
+constexpr int64_t kMost = std::numeric_limits<int32_t>::max();
+
+struct Integer {
+  const char* flag;
+  int64_t value;
+  int64_t least;
+};
+absl::Status CheckIntegers(std::initializer_list<Integer> integers) {
+  for (const Integer& i : integers) {
+    if (i.value < i.least) {
+      return Invalid(i.flag, absl::StrCat(i.value), absl::StrCat("at least ", i.least));
+    }
+    if (i.value > kMost) {
+      return Invalid(i.flag, absl::StrCat(i.value), absl::StrCat("at most ", kMost));
+    }
+  }
+  return absl::OkStatus();
+}
+
+enum class Interval { kPositive, kNotNegative, kFraction };
+struct Real {
+  const char* flag;
+  double value;
+  Interval interval;
+};
+bool Lies(double value, Interval interval) {
+  if (!std::isfinite(value)) return false;
+  if (interval == Interval::kPositive) return value > 0.0;
+  return value >= 0.0 && (interval == Interval::kNotNegative || value < 1.0);
+}
+absl::Status CheckReals(std::initializer_list<Real> reals) {
+  for (const Real& r : reals) {
+    if (Lies(r.value, r.interval)) continue;
+    return Invalid(r.flag, absl::StrCat(r.value),
+                   r.interval == Interval::kPositive      ? "a number above 0"
+                   : r.interval == Interval::kNotNegative ? "a number of 0 or more"
+                                                          : "a number from 0 to below 1");
+  }
+  return absl::OkStatus();
+}
+
+absl::Status CheckWorldSize(const ParallelArguments& a) {
+  const int64_t model = int64_t{a.tensor_model_parallel_size} * a.pipeline_model_parallel_size;
+  if (a.world_size % model == 0) return absl::OkStatus();
+  return absl::InvalidArgumentError(absl::StrCat(
+      "--world-size ", a.world_size, " is not a multiple of tensor size ",
+      a.tensor_model_parallel_size, " x pipeline size ", a.pipeline_model_parallel_size));
 }
 
 absl::Status ResolveParallel(ParallelArguments& a) {
-  const int model = a.tensor_model_parallel_size * a.pipeline_model_parallel_size;
   FR_RETURN_IF_ERROR(
-      Require(a.tensor_model_parallel_size >= 1 && a.pipeline_model_parallel_size >= 1,
-              "--tensor-model-parallel-size and --pipeline-model-parallel-size "
-              "are at least 1"));
-  if (a.world_size == 0) a.world_size = model;
-  if (a.world_size < 1 || a.world_size % model != 0) {
-    return absl::InvalidArgumentError(absl::StrCat(
-        "--world-size ", a.world_size, " is not a multiple of tensor size ",
-        a.tensor_model_parallel_size, " x pipeline size ", a.pipeline_model_parallel_size));
-  }
+      CheckIntegers({{"--tensor-model-parallel-size", a.tensor_model_parallel_size, 1},
+                     {"--pipeline-model-parallel-size", a.pipeline_model_parallel_size, 1},
+                     {"--world-size", a.world_size, 0},
+                     {"--threads-per-rank", a.threads_per_rank, 0}}));
+  // More would not fit an int; and then the default world is their product.
+  const int64_t model = int64_t{a.tensor_model_parallel_size} * a.pipeline_model_parallel_size;
+  if (a.world_size == 0) a.world_size = static_cast<int>(std::min(model, kMost));
+  FR_RETURN_IF_ERROR(CheckWorldSize(a));
+  FR_RETURN_IF_ERROR(pipeline::ScheduleByName(a.pipeline_schedule, 1, 1).status());
   if (a.sequence_parallel && a.tensor_model_parallel_size > 1) {
     return absl::UnimplementedError(
         absl::StrCat("--sequence-parallel is not supported yet with --tensor-model-parallel-size ",
                      a.tensor_model_parallel_size));
   }
   if (a.ddp_bucket_size.has_value() && *a.ddp_bucket_size < 1) {
-    return absl::InvalidArgumentError("--ddp-bucket-size is at least 1");
+    return Invalid("--ddp-bucket-size", absl::StrCat(*a.ddp_bucket_size), "at least 1");
   }
-  FR_RETURN_IF_ERROR(
-      Require(a.distributed_timeout_minutes > 0.0, "--distributed-timeout-minutes is more than 0"));
+  FR_RETURN_IF_ERROR(CheckReals(
+      {{"--distributed-timeout-minutes", a.distributed_timeout_minutes, Interval::kPositive}}));
+  constexpr double kMostMinutes = 1e6;  // two years
+  a.distributed_timeout_minutes = std::min(a.distributed_timeout_minutes, kMostMinutes);
   if (a.threads_per_rank == 0) {
     const int cores = static_cast<int>(std::max(1u, std::thread::hardware_concurrency()));
     a.threads_per_rank = std::max(1, cores / a.world_size);
   }
-  return Require(a.threads_per_rank >= 1, "--threads-per-rank is at least 1");
+  return absl::OkStatus();
+}
+
+absl::Status CheckModel(const ModelArguments& a) {
+  FR_RETURN_IF_ERROR(
+      CheckIntegers({{"--num-layers", a.num_layers, 1},
+                     {"--hidden-size", a.hidden_size, 1},
+                     {"--ffn-hidden-size", a.ffn_hidden_size, 0},
+                     {"--num-attention-heads", a.num_attention_heads, 1},
+                     {"--num-query-groups", a.num_query_groups, 1},
+                     {"--seq-length", a.seq_length, 1},
+                     {"--max-position-embeddings", a.max_position_embeddings, 0},
+                     {"--rotary-base", a.rotary_base, 1},
+                     {"--vocab-size", a.vocab_size, 0},
+                     {"--make-vocab-size-divisible-by", a.make_vocab_size_divisible_by, 1}}));
+  return CheckReals({{"--norm-epsilon", a.norm_epsilon, Interval::kPositive},
+                     {"--init-method-std", a.init_method_std, Interval::kNotNegative},
+                     {"--attention-dropout", a.attention_dropout, Interval::kFraction},
+                     {"--hidden-dropout", a.hidden_dropout, Interval::kFraction}});
 }
 
 absl::Status ResolveModel(ModelArguments& a) {
-  for (const auto& [name, value] :
-       {std::pair<const char*, int64_t>{"--num-layers", a.num_layers},
-        {"--hidden-size", a.hidden_size},
-        {"--num-attention-heads", a.num_attention_heads},
-        {"--seq-length", a.seq_length},
-        {"--num-query-groups", a.num_query_groups},
-        {"--make-vocab-size-divisible-by", a.make_vocab_size_divisible_by}}) {
-    if (value < 1) return absl::InvalidArgumentError(absl::StrCat(name, " is at least 1"));
-  }
+  FR_RETURN_IF_ERROR(CheckModel(a));
   if (a.ffn_hidden_size == 0) {
     a.ffn_hidden_size = a.swiglu ? (a.hidden_size * 8 / 3 + 63) / 64 * 64 : 4 * a.hidden_size;
   }
@@ -191,13 +292,33 @@ absl::Status ResolveModel(ModelArguments& a) {
   return absl::OkStatus();
 }
 
+absl::Status CheckTraining(const TrainingArguments& a) {
+  FR_RETURN_IF_ERROR(CheckIntegers({{"--micro-batch-size", a.micro_batch_size, 1},
+                                    {"--global-batch-size", a.global_batch_size, 0},
+                                    {"--train-iters", a.train_iters, 0},
+                                    {"--lr-decay-iters", a.lr_decay_iters, 0},
+                                    {"--lr-warmup-iters", a.lr_warmup_iters, 0},
+                                    {"--eval-interval", a.eval_interval, 0},
+                                    {"--eval-iters", a.eval_iters, 0},
+                                    {"--log-interval", a.log_interval, 1}}));
+  FR_RETURN_IF_ERROR(CheckReals({{"--lr", a.lr, Interval::kNotNegative},
+                                 {"--min-lr", a.min_lr, Interval::kNotNegative},
+                                 {"--clip-grad", a.clip_grad, Interval::kNotNegative},
+                                 {"--weight-decay", a.weight_decay, Interval::kNotNegative},
+                                 {"--adam-beta1", a.adam_beta1, Interval::kFraction},
+                                 {"--adam-beta2", a.adam_beta2, Interval::kFraction},
+                                 {"--adam-eps", a.adam_eps, Interval::kPositive}}));
+  if (a.seed < 0) return Invalid("--seed", absl::StrCat(a.seed), "at least 0");
+  FR_RETURN_IF_ERROR(LrDecayByName(a.lr_decay_style).status());
+  if (a.min_lr <= a.lr) return absl::OkStatus();
+  return absl::InvalidArgumentError(absl::StrCat("--min-lr ", a.min_lr, " is above --lr ", a.lr));
+}
+
 absl::Status ResolveTraining(TrainingArguments& a, const ParallelArguments& parallel) {
-  FR_RETURN_IF_ERROR(Require(a.micro_batch_size >= 1, "--micro-batch-size is at least 1"));
-  FR_RETURN_IF_ERROR(Require(a.train_iters >= 0, "--train-iters is not negative"));
-  FR_RETURN_IF_ERROR(Require(a.log_interval >= 1, "--log-interval is at least 1"));
+  FR_RETURN_IF_ERROR(CheckTraining(a));
   const int64_t samples = a.micro_batch_size * parallel.data_parallel_size();
   if (a.global_batch_size == 0) a.global_batch_size = samples;
-  if (a.global_batch_size < 1 || a.global_batch_size % samples != 0) {
+  if (a.global_batch_size % samples != 0) {
     return absl::InvalidArgumentError(absl::StrCat(
         "--global-batch-size ", a.global_batch_size, " is not a multiple of micro batch size ",
         a.micro_batch_size, " x data-parallel size ", parallel.data_parallel_size()));
@@ -212,6 +333,7 @@ absl::Status ResolveTraining(TrainingArguments& a, const ParallelArguments& para
 }
 
 absl::Status ResolveDataAndOutput(Arguments& a) {
+  FR_RETURN_IF_ERROR(CheckIntegers({{"--save-interval", a.output.save_interval, 0}}));
   if (!a.data.mock_data && a.data.data_path.empty() && !a.output.dry_run) {
     return absl::InvalidArgumentError("either --data-path or --mock-data is needed");
   }
@@ -230,6 +352,8 @@ absl::Status ResolveDataAndOutput(Arguments& a) {
 absl::StatusOr<Arguments> ParseArguments(absl::Span<const std::string> args) {
   Arguments arguments;
   CLI::App app("Trains a GPT with tensor, pipeline and data parallelism.", "pretrain_gpt");
+  // The last one counts where a flag is repeated, as in Megatron-LM.
+  app.option_defaults()->multi_option_policy(CLI::MultiOptionPolicy::TakeLast);
   AddParallel(app, arguments.parallel);
   AddModel(app, arguments.model);
   AddTraining(app, arguments.training);
@@ -242,7 +366,7 @@ absl::StatusOr<Arguments> ParseArguments(absl::Span<const std::string> args) {
   } catch (const CLI::CallForHelp&) {
     return absl::NotFoundError(app.help());
   } catch (const CLI::ParseError& error) {
-    return absl::InvalidArgumentError(error.what());
+    return absl::InvalidArgumentError(absl::StrReplaceAll(SentenceOf(app, error), {{"\n", " "}}));
   }
   FR_RETURN_IF_ERROR(ResolveParallel(arguments.parallel));
   FR_RETURN_IF_ERROR(ResolveModel(arguments.model));

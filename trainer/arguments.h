@@ -49,6 +49,7 @@ struct ModelArguments {
   bool untie_embeddings_and_output_weights = false;
   int64_t vocab_size = 0;  // 0: the tokenizer's
   int64_t make_vocab_size_divisible_by = 128;
+  int64_t padded_vocab_size = 0;  // no flag; 0: follows from the two above
   double init_method_std = 0.02;
   double attention_dropout = 0.1;
   double hidden_dropout = 0.1;
@@ -71,7 +72,7 @@ struct TrainingArguments {
   double adam_beta1 = 0.9;
   double adam_beta2 = 0.999;
   double adam_eps = 1e-8;
-  uint64_t seed = 1234;
+  int64_t seed = 1234;
   bool deterministic_mode = false;
   int64_t eval_interval = 1000;
   int64_t eval_iters = 100;

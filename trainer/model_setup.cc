@@ -47,8 +47,11 @@ absl::StatusOr<GptConfig> ConfigOf(const Arguments& arguments) {
   config.seq_length = model.seq_length;
   config.max_position_embeddings = model.max_position_embeddings;
   FR_ASSIGN_OR_RETURN(config.vocab_size, VocabSize(arguments));
-  config.padded_vocab_size = PaddedVocabSize(config.vocab_size, model.make_vocab_size_divisible_by,
-                                             parallel.tensor_model_parallel_size);
+  config.padded_vocab_size =
+      model.padded_vocab_size > 0
+          ? model.padded_vocab_size
+          : PaddedVocabSize(config.vocab_size, model.make_vocab_size_divisible_by,
+                            parallel.tensor_model_parallel_size);
   config.position_embedding = model.position_embedding_type == "rope" ? PositionEmbedding::kRope
                                                                       : PositionEmbedding::kLearned;
   config.rotary_base = static_cast<double>(model.rotary_base);

@@ -2,7 +2,10 @@
 #include "trainer/training_loop.h"
 
 #include <chrono>
+#include <cmath>
+#include <filesystem>
 #include <memory>
+#include <system_error>
 #include <utility>
 
 #include "absl/strings/numbers.h"
@@ -181,10 +184,37 @@ std::string Announcement(const Arguments& arguments, const GptConfig& config,
   return text;
 }
 
+// How far a vocabulary is padded depends on the tensor size of the run that made the checkpoint; a
+// run that goes on from it, in any layout, keeps that.
+absl::StatusOr<Arguments> WithPaddingOfCheckpoint(Arguments arguments) {
+  if (arguments.output.load.empty()) return arguments;
+  FR_ASSIGN_OR_RETURN(const std::unique_ptr<Checkpoint> checkpoint,
+                      Checkpoint::Open(arguments.output.load));
+  FR_ASSIGN_OR_RETURN(const GptConfig config, ConfigOf(arguments));
+  const auto& saved = checkpoint->metadata();
+  const auto vocabulary = saved.find("vocab_size"), padded = saved.find("padded_vocab_size");
+  if (vocabulary == saved.end() || padded == saved.end()) return arguments;
+  if (vocabulary->second == std::to_string(config.vocab_size)) {
+    absl::SimpleAtoi(padded->second, &arguments.model.padded_vocab_size);
+  }
+  return arguments;
+}
+
+// Before hours of training, not after them.
+absl::Status MakeSaveFolder(const std::string& folder) {
+  if (folder.empty()) return absl::OkStatus();
+  std::error_code error;
+  std::filesystem::create_directories(folder, error);
+  if (!error) return absl::OkStatus();
+  return absl::UnavailableError(
+      absl::StrCat("the folder --save ", folder, " cannot be made: ", error.message()));
+}
+
 }  // namespace
 
-absl::Status RunTraining(const Arguments& arguments, const Datasets& datasets,
+absl::Status RunTraining(const Arguments& given, const Datasets& datasets,
                          comm::GroupFactory& factory, const TrainingOutput& output) {
+  FR_ASSIGN_OR_RETURN(const Arguments arguments, WithPaddingOfCheckpoint(given));
   FR_ASSIGN_OR_RETURN(const GptConfig config, ConfigOf(arguments));
   FR_ASSIGN_OR_RETURN(const ChunkFactory make_chunk, ChunkFactoryOf(arguments));
   FR_ASSIGN_OR_RETURN(
@@ -202,8 +232,15 @@ absl::Status RunTraining(const Arguments& arguments, const Datasets& datasets,
 }
 
 absl::Status TrainWithThreads(const Arguments& arguments, const TrainingOutput& output) {
+  constexpr int kMostThreads = 1024;
+  if (arguments.parallel.world_size > kMostThreads) {
+    return absl::InvalidArgumentError(absl::StrCat("--world-size ", arguments.parallel.world_size,
+                                                   " is above the ", kMostThreads,
+                                                   " ranks that run as threads of one process"));
+  }
   FR_ASSIGN_OR_RETURN(const GptConfig config, ConfigOf(arguments));
   FR_ASSIGN_OR_RETURN(const Datasets datasets, OpenDatasets(arguments, config));
+  FR_RETURN_IF_ERROR(MakeSaveFolder(arguments.output.save));
   comm::RunRanksOptions options;
   options.hub.deadline = std::chrono::milliseconds(
       static_cast<int64_t>(arguments.parallel.distributed_timeout_minutes * 60e3));

@@ -1,0 +1,220 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "trainer/arguments.h"
+
+#include <algorithm>
+#include <cstdlib>
+
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_split.h"
+#include "gmock/gmock.h"
+#include "gtest/gtest.h"
+
+namespace forerun {
+namespace {
+
+using testing::ElementsAre;
+using testing::HasSubstr;
+
+// What a run cannot do without.
+constexpr char kNeeded[] =
+    "--num-layers 2 --hidden-size 64 --num-attention-heads 4 --seq-length 32 "
+    "--micro-batch-size 2 --train-iters 10 --lr 1e-3 --mock-data";
+
+absl::StatusOr<Arguments> Parse(absl::string_view flags) {
+  const std::vector<std::string> args = absl::StrSplit(flags, ' ', absl::SkipEmpty());
+  return ParseArguments(args);
+}
+
+Arguments Parsed(absl::string_view flags) {
+  const absl::StatusOr<Arguments> arguments = Parse(absl::StrCat(kNeeded, " ", flags));
+  EXPECT_TRUE(arguments.ok()) << arguments.status();
+  return arguments.ok() ? *arguments : Arguments{};
+}
+
+// The sentence that refuses these flags beside the needed ones.
+std::string Refusal(absl::string_view flags) {
+  const absl::Status status = Parse(absl::StrCat(kNeeded, " ", flags)).status();
+  EXPECT_FALSE(status.ok()) << flags;
+  const std::string message(status.message());
+  EXPECT_EQ(std::count(message.begin(), message.end(), '\n'), 0) << message;
+  return message;
+}
+
+TEST(Arguments, DefaultsAreThoseOfMegatronLm) {
+  const Arguments a = Parsed("");
+  EXPECT_EQ(a.training.lr_decay_style, "linear");
+  EXPECT_EQ(a.training.min_lr, 0.0);
+  EXPECT_EQ(a.training.lr_warmup_iters, 0);
+  EXPECT_EQ(a.training.clip_grad, 1.0);
+  EXPECT_EQ(a.training.weight_decay, 0.01);
+  EXPECT_EQ(a.training.adam_beta1, 0.9);
+  EXPECT_EQ(a.training.adam_beta2, 0.999);
+  EXPECT_EQ(a.training.adam_eps, 1e-8);
+  EXPECT_EQ(a.training.seed, 1234);
+  EXPECT_EQ(a.training.eval_interval, 1000);
+  EXPECT_EQ(a.training.eval_iters, 100);
+  EXPECT_EQ(a.training.log_interval, 100);
+  EXPECT_EQ(a.model.init_method_std, 0.02);
+  EXPECT_EQ(a.model.attention_dropout, 0.1);
+  EXPECT_EQ(a.model.hidden_dropout, 0.1);
+  EXPECT_EQ(a.model.norm_epsilon, 1e-5);
+  EXPECT_EQ(a.model.make_vocab_size_divisible_by, 128);
+  EXPECT_EQ(a.model.position_embedding_type, "learned_absolute");
+  EXPECT_EQ(a.model.normalization, "LayerNorm");
+  EXPECT_EQ(a.data.split, "969,30,1");
+  EXPECT_EQ(a.parallel.distributed_timeout_minutes, 10.0);
+  EXPECT_FALSE(a.parallel.use_distributed_optimizer);
+  EXPECT_FALSE(a.model.bf16);
+}
+
+TEST(Arguments, WhatIsNotGivenFollowsFromTheRest) {
+  const Arguments a = Parsed("--tensor-model-parallel-size 2 --pipeline-model-parallel-size 2");
+  EXPECT_EQ(a.parallel.world_size, 4);
+  EXPECT_EQ(a.parallel.data_parallel_size(), 1);
+  EXPECT_GE(a.parallel.threads_per_rank, 1);
+  EXPECT_EQ(a.training.global_batch_size, 2);
+  EXPECT_EQ(a.microbatches(), 1);
+  EXPECT_EQ(a.training.lr_decay_iters, 10);
+  EXPECT_EQ(a.model.ffn_hidden_size, 4 * 64);
+  EXPECT_EQ(a.model.max_position_embeddings, 32);
+  EXPECT_EQ(a.model.num_query_groups, 4);
+  EXPECT_EQ(Parsed("--swiglu").model.ffn_hidden_size, 192);  // 170.67 rounded up to 64
+}
+
+TEST(Arguments, DashesUnderscoresSpacesAndEqualSignsAreTheSame) {
+  for (const char* flags : {"--global-batch-size 8", "--global_batch_size 8",
+                            "--global-batch-size=8", "--global_batch_size=8"}) {
+    EXPECT_EQ(Parsed(flags).training.global_batch_size, 8) << flags;
+  }
+  EXPECT_TRUE(Parsed("--use_distributed_optimizer").parallel.use_distributed_optimizer);
+}
+
+TEST(Arguments, TheLastOfARepeatedFlagCounts) {
+  EXPECT_EQ(Parsed("--lr 2e-3 --lr=3e-3").training.lr, 3e-3);
+  EXPECT_TRUE(Parsed("--bf16 --bf16").model.bf16);
+}
+
+TEST(Arguments, AcceptedFlagsWithoutEffectAreSaid) {
+  const Arguments a = Parsed(
+      "--use-flash-attn --use_mcore_models --no-gradient-accumulation-fusion --num-workers 2");
+  EXPECT_THAT(a.without_effect,
+              testing::UnorderedElementsAre("--use-flash-attn", "--use-mcore-models",
+                                            "--no-gradient-accumulation-fusion", "--num-workers"));
+  EXPECT_THAT(Parsed("").without_effect, ElementsAre());
+}
+
+TEST(Arguments, RelativePathsMeanTheUsersDirectory) {
+  setenv("BUILD_WORKING_DIRECTORY", "/home/user", 1);
+  const Arguments a = Parsed("--save out --load /in --metrics-file m.jsonl");
+  unsetenv("BUILD_WORKING_DIRECTORY");
+  EXPECT_EQ(a.output.save, "/home/user/out");
+  EXPECT_EQ(a.output.load, "/in");
+  EXPECT_EQ(a.output.metrics_file, "/home/user/m.jsonl");
+}
+
+TEST(Arguments, HelpIsNotFoundWithTheText) {
+  const absl::Status status = Parse("--help").status();
+  EXPECT_TRUE(absl::IsNotFound(status));
+  EXPECT_THAT(std::string(status.message()), HasSubstr("--overlap-param-gather"));
+}
+
+TEST(Arguments, AnUnknownFlagIsNamed) {
+  EXPECT_EQ(Refusal("--colour red"), "there is no flag --colour");
+  EXPECT_EQ(Refusal("--colour=red"), "there is no flag --colour");
+  EXPECT_EQ(Refusal("red"), "the argument red belongs to no flag");
+  EXPECT_EQ(Refusal("-x"), "there is no flag -x");
+  // Before what follows from it: the flag that was meant is missing.
+  EXPECT_EQ(Parse("--num-layer 2").status().message(), "there is no flag --num-layer");
+}
+
+TEST(Arguments, AMissingFlagIsNamed) {
+  EXPECT_EQ(Parse("--num-layers 2").status().message(), "--hidden-size is required");
+  const std::string needed = kNeeded;
+  EXPECT_EQ(Parse(needed.substr(0, needed.find(" --mock-data"))).status().message(),
+            "either --data-path or --mock-data is needed");
+}
+
+TEST(Arguments, AValueThatIsNoNumberIsNamed) {
+  EXPECT_EQ(Refusal("--num-layers many"), "--num-layers many is not a number");
+  EXPECT_EQ(Refusal("--lr=fast"), "--lr fast is not a number");
+  EXPECT_EQ(Refusal("--num-layers 2.5"),
+            "--num-layers 2.5 is not a whole number in the range of this flag");
+  EXPECT_EQ(Refusal("--world-size 9999999999"),
+            "--world-size 9999999999 is not a whole number in the range of this flag");
+  EXPECT_EQ(Refusal("--lr"), "--lr needs a value");
+  EXPECT_THAT(Refusal("--bf16=maybe"), HasSubstr("--bf16"));
+}
+
+TEST(Arguments, NumbersOutOfRangeAreNamed) {
+  for (const char* flag : {"--num-layers",
+                           "--hidden-size",
+                           "--num-attention-heads",
+                           "--seq-length",
+                           "--micro-batch-size",
+                           "--train-iters",
+                           "--tensor-model-parallel-size",
+                           "--pipeline-model-parallel-size",
+                           "--world-size",
+                           "--threads-per-rank",
+                           "--ffn-hidden-size",
+                           "--num-query-groups",
+                           "--max-position-embeddings",
+                           "--rotary-base",
+                           "--vocab-size",
+                           "--make-vocab-size-divisible-by",
+                           "--global-batch-size",
+                           "--lr-decay-iters",
+                           "--lr-warmup-iters",
+                           "--eval-interval",
+                           "--eval-iters",
+                           "--log-interval",
+                           "--save-interval",
+                           "--ddp-bucket-size",
+                           "--seed"}) {
+    EXPECT_THAT(Refusal(absl::StrCat(flag, " -1")),
+                HasSubstr(absl::StrCat(flag, " -1 is not at least ")));
+  }
+  for (const char* flag :
+       {"--lr", "--min-lr", "--clip-grad", "--weight-decay", "--adam-beta1", "--adam-beta2",
+        "--adam-eps", "--init-method-std", "--norm-epsilon", "--attention-dropout",
+        "--hidden-dropout", "--distributed-timeout-minutes"}) {
+    for (const char* value : {"nan", "inf", "-1"}) {
+      EXPECT_THAT(Refusal(absl::StrCat(flag, " ", value)),
+                  HasSubstr(absl::StrCat(flag, " ", value, " is not a number ")));
+    }
+  }
+  EXPECT_EQ(Refusal("--ddp-bucket-size 0"), "--ddp-bucket-size 0 is not at least 1");
+  EXPECT_EQ(Refusal("--adam-beta2 1"), "--adam-beta2 1 is not a number from 0 to below 1");
+  EXPECT_EQ(Refusal("--num-layers 3000000000"),
+            "--num-layers 3000000000 is not at most 2147483647");
+  EXPECT_EQ(Refusal("--min-lr 1"), "--min-lr 1 is above --lr 0.001");
+}
+
+TEST(Arguments, LayoutsThatDoNotDivideAreNamed) {
+  EXPECT_EQ(Refusal("--world-size 6 --tensor-model-parallel-size 2 "
+                    "--pipeline-model-parallel-size 2"),
+            "--world-size 6 is not a multiple of tensor size 2 x pipeline size 2");
+  EXPECT_THAT(Refusal("--tensor-model-parallel-size 2000000 "
+                      "--pipeline-model-parallel-size 2000000"),
+              HasSubstr("is not a multiple of tensor size 2000000 x pipeline size 2000000"));
+  EXPECT_EQ(Refusal("--world-size 2 --global-batch-size 6"),
+            "--global-batch-size 6 is not a multiple of micro batch size 2 x data-parallel size 2");
+  EXPECT_THAT(Refusal("--sequence-parallel --tensor-model-parallel-size 2"),
+              HasSubstr("--sequence-parallel is not supported yet"));
+  EXPECT_TRUE(Parsed("--sequence-parallel").parallel.sequence_parallel);  // the identity
+}
+
+TEST(Arguments, NamesThatAreNotKnownListThoseThatAre) {
+  EXPECT_THAT(Refusal("--position-embedding-type alibi"), HasSubstr("learned_absolute or rope"));
+  EXPECT_THAT(Refusal("--normalization BatchNorm"), HasSubstr("LayerNorm or RMSNorm"));
+  EXPECT_THAT(Refusal("--lr-decay-style wavy"), HasSubstr("wavy"));
+  EXPECT_THAT(Refusal("--pipeline-schedule backwards"), HasSubstr("backwards"));
+}
+
+TEST(Arguments, FlagsThatNeedEachOtherSaySo) {
+  EXPECT_EQ(Refusal("--save-interval 5"), "--save-interval needs --save");
+  EXPECT_THAT(Refusal("--lr-warmup-iters 10"), HasSubstr("--lr-warmup-iters 10 is not below"));
+}
+
+}  // namespace
+}  // namespace forerun
