@@ -2,13 +2,13 @@
 #include "parallel/data_parallel/data_parallel.h"
 
 #include <algorithm>
+#include <functional>
 #include <memory>
 #include <numeric>
 #include <string>
 #include <vector>
 
 #include "absl/status/status.h"
-#include "core/autograd/testing/test_device.h"
 #include "core/device/device.h"
 #include "gtest/gtest.h"
 #include "parallel/data_parallel/testing/rank_job.h"
