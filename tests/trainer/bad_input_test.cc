@@ -1,0 +1,158 @@
+// SPDX-License-Identifier: Apache-2.0
+// What a user gets wrong, with the real program: one sentence that names the thing, an exit code
+// that is not 0, and nothing lost.
+#include <algorithm>
+#include <functional>
+#include <string>
+#include <vector>
+
+#include "absl/strings/str_cat.h"
+#include "core/base/output_file.h"
+#include "data/indexed_dataset.h"
+#include "gmock/gmock.h"
+#include "gtest/gtest.h"
+#include "tests/support/program.h"
+
+namespace forerun {
+namespace {
+
+using testing::AnyOf;
+using testing::HasSubstr;
+using testing::StartsWith;
+
+constexpr char kModel[] =
+    "--num-layers 2 --hidden-size 32 --num-attention-heads 4 --seq-length 16 --micro-batch-size 1 "
+    "--lr 1e-3 --lr-decay-iters 100 --eval-iters 0 --threads-per-rank 1 --world-size 2 "
+    "--use-distributed-optimizer --overlap-grad-reduce --overlap-param-gather ";
+
+ProgramResult Pretrain(absl::string_view flags) {
+  return RunProgram("trainer/pretrain_gpt", absl::StrCat(kModel, flags));
+}
+
+void ExpectRefused(absl::string_view flags, const std::string& what) {
+  const ProgramResult result = Pretrain(flags);
+  EXPECT_THAT(result.exit_code, AnyOf(1, 2)) << flags;
+  EXPECT_THAT(result.err, StartsWith("pretrain_gpt: ")) << flags;
+  EXPECT_THAT(result.err, HasSubstr(what)) << flags;
+  EXPECT_EQ(std::count(result.err.begin(), result.err.end(), '\n'), 1) << result.err;
+}
+
+void ExpectTrains(absl::string_view flags) {
+  const ProgramResult result = Pretrain(flags);
+  EXPECT_EQ(result.exit_code, 0) << result.err;
+  EXPECT_EQ(result.err, "") << flags;
+}
+
+std::string PathOf(absl::string_view name) { return absl::StrCat(testing::TempDir(), "/", name); }
+
+void Rewrite(const std::string& path, const std::function<void(std::string&)>& change) {
+  absl::StatusOr<std::string> bytes = ReadFile(path);
+  ASSERT_TRUE(bytes.ok()) << bytes.status();
+  change(*bytes);
+  ASSERT_TRUE(WriteFile(path, *bytes).ok());
+}
+
+// Random bytes as a corpus of 50 documents.
+void WriteCorpus(const std::string& name) {
+  const auto writer = IndexedDatasetWriter::Create(PathOf(name), TokenType::kUint16);
+  ASSERT_TRUE(writer.ok()) << writer.status();
+  for (int document = 0; document < 50; ++document) {
+    std::vector<int32_t> tokens(30);
+    for (int i = 0; i < 30; ++i) tokens[i] = (document * 31 + i * 7) % 256;
+    ASSERT_TRUE((*writer)->AddSequence(tokens).ok());
+    (*writer)->EndDocument();
+  }
+  ASSERT_TRUE((*writer)->Publish().ok());
+}
+
+TEST(BadInput, FlagsAndLayoutsAreNamed) {
+  ExpectRefused("--mock-data --train-iters 3 --colour red", "--colour");
+  ExpectRefused("--mock-data --train-iters 3 --lr fast", "--lr fast is not a number");
+  ExpectRefused("--mock-data", "--train-iters is required");
+  ExpectRefused("--mock-data --train-iters 3 --tensor-model-parallel-size 3",
+                "--world-size 2 is not a multiple of tensor size 3 x pipeline size 1");
+  ExpectRefused(
+      "--mock-data --train-iters 3 --tensor-model-parallel-size 2 "
+      "--num-attention-heads 1",
+      "num_attention_heads 1");
+  ExpectRefused("--mock-data --train-iters 3 --num-attention-heads 5", "num_attention_heads 5");
+  ExpectRefused("--mock-data --train-iters 3 --global-batch-size 3", "--global-batch-size 3");
+  ExpectRefused("--mock-data --train-iters 3 --world-size 2000000", "--world-size 2000000");
+  ExpectRefused("--mock-data --train-iters 3 --lr-decay-style wavy", "wavy");
+  ExpectRefused("--mock-data --train-iters 3 --registration-order sideways", "sideways");
+}
+
+TEST(BadInput, DataFilesAreNamed) {
+  ExpectRefused("--data-path absent --train-iters 3", "/absent.idx");
+  WriteCorpus("good");
+  ExpectTrains("--data-path good --train-iters 1");
+  WriteCorpus("short");
+  Rewrite(PathOf("short.bin"), [](std::string& bytes) { bytes.resize(bytes.size() / 2); });
+  ExpectRefused("--data-path short --train-iters 3", "short.bin");
+  WriteCorpus("newer");
+  constexpr int kVersionAt = 9;
+  Rewrite(PathOf("newer.idx"), [](std::string& bytes) { bytes[kVersionAt] = 7; });
+  ExpectRefused("--data-path newer --train-iters 3", "newer.idx");
+  WriteCorpus("other");
+  Rewrite(PathOf("other.idx"), [](std::string& bytes) { bytes = "not an index"; });
+  ExpectRefused("--data-path other --train-iters 3", "other.idx");
+  // A token that the vocabulary does not have.
+  ExpectRefused("--data-path good --train-iters 3 --vocab-size 100", "good.bin");
+  ExpectRefused("--data-path good --train-iters 3 --split 1,x", "--split 1,x");
+}
+
+TEST(BadInput, OutputsThatCannotBeWrittenAreNamedBeforeTraining) {
+  ASSERT_TRUE(WriteFile(PathOf("file"), "in the way").ok());
+  ExpectRefused("--mock-data --train-iters 1000000 --save file/checkpoints", "file/checkpoints");
+  ExpectRefused("--mock-data --train-iters 1000000 --metrics-file nowhere/m.jsonl",
+                "nowhere/m.jsonl");
+}
+
+TEST(BadInput, ACorruptCheckpointIsNamed) {
+  ExpectTrains("--mock-data --train-iters 2 --save flipped");
+  Rewrite(PathOf("flipped/iter_0000002/rank_00001.safetensors"),
+          [](std::string& bytes) { bytes[bytes.size() - 40] ^= 1; });
+  ExpectRefused("--mock-data --train-iters 3 --load flipped", "rank_00001.safetensors is corrupt");
+  ExpectTrains("--mock-data --train-iters 2 --save cut");
+  Rewrite(PathOf("cut/iter_0000002/rank_00000.safetensors"),
+          [](std::string& bytes) { bytes.resize(bytes.size() - 100); });
+  ExpectRefused("--mock-data --train-iters 3 --load cut", "rank_00000.safetensors");
+  ExpectTrains("--mock-data --train-iters 2 --save half");
+  Rewrite(PathOf("half/iter_0000002/manifest.json"),
+          [](std::string& bytes) { bytes.resize(bytes.size() / 2); });
+  ExpectRefused("--mock-data --train-iters 3 --load half", "manifest.json is corrupt");
+}
+
+TEST(BadInput, AForeignCheckpointIsNamed) {
+  ExpectTrains("--mock-data --train-iters 2 --save narrow");
+  ExpectRefused("--mock-data --train-iters 3 --load narrow --hidden-size 64",
+                "the checkpoint's model has ffn_hidden_size 128, this run's has 256");
+  ExpectRefused("--mock-data --train-iters 3 --load narrow --num-layers 4", "num_layers 2");
+  ExpectRefused("--mock-data --train-iters 3 --load narrow --vocab-size 1000", "vocab_size");
+  ExpectRefused("--mock-data --train-iters 3 --load narrow/iter_0000002",
+                "narrow/iter_0000002 holds no checkpoint");
+  ExpectRefused("--mock-data --train-iters 3 --load absent", "absent holds no checkpoint");
+}
+
+// A loss that is no number ends the run and leaves the checkpoint of before as it was.
+TEST(BadInput, ALossThatIsNoNumberEndsTheRunAndLosesNothing) {
+  ExpectTrains("--mock-data --train-iters 2 --save kept");
+  for (const std::string layout :
+       {"", "--world-size 8 --tensor-model-parallel-size 2 --pipeline-model-parallel-size 2 "}) {
+    ExpectRefused(
+        absl::StrCat("--mock-data --train-iters 20 --lr 1e38 --load kept --save kept ", layout),
+        " at iteration ");
+  }
+  ExpectTrains("--mock-data --train-iters 3 --load kept --save kept");
+}
+
+TEST(BadInput, ARunThatFailsForAnotherReasonKeepsTheCheckpointOfBefore) {
+  ExpectTrains("--mock-data --train-iters 2 --save before");
+  ExpectRefused("--mock-data --train-iters 3 --load before --save before --hidden-size 64",
+                "the checkpoint's model");
+  ExpectRefused("--data-path absent --train-iters 3 --load before --save before", "absent.idx");
+  ExpectTrains("--mock-data --train-iters 3 --load before --save before");
+}
+
+}  // namespace
+}  // namespace forerun
