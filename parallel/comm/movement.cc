@@ -59,7 +59,17 @@ void ReduceScatterTask(const std::vector<Arrival>& arrivals, int rank) {
   TreeReduce(inputs, rank * output.numel(), arrivals[rank].reduce, output);
 }
 
+int64_t Bytes(const Tensor& tensor) { return tensor.defined() ? tensor.bytes() : 0; }
+
 }  // namespace
+
+bool Arrival::Matches(const Arrival& other) const {
+  if (kind != other.kind) return false;
+  if (kind == OpKind::kBarrier) return true;
+  const bool reduces = kind == OpKind::kAllReduce || kind == OpKind::kReduceScatter;
+  return input.numel() == other.input.numel() && input.dtype() == other.input.dtype() &&
+         root == other.root && (!reduces || reduce == other.reduce);
+}
 
 std::string Arrival::Describe() const {
   if (kind == OpKind::kBarrier) return std::string(NameOf(kind));
@@ -83,9 +93,20 @@ void RunTask(const std::vector<Arrival>& arrivals, int rank, int phase) {
       return ReduceScatterTask(arrivals, rank);
     case OpKind::kBroadcast:
       return CopyBytes(arrivals[arrivals[rank].root].input, arrivals[rank].output);
-    default:
+    case OpKind::kRecv:
+      return CopyBytes(arrivals[0].input, arrivals[rank].output);
+    case OpKind::kSend:
+    case OpKind::kBarrier:
       return;
   }
+}
+
+int64_t LargestBytes(const std::vector<Arrival>& arrivals) {
+  int64_t bytes = 0;
+  for (const Arrival& arrival : arrivals) {
+    bytes = std::max({bytes, Bytes(arrival.input), Bytes(arrival.output)});
+  }
+  return bytes;
 }
 
 }  // namespace forerun::comm

@@ -81,17 +81,15 @@ void Reduce(absl::Span<const Tensor> inputs, int64_t begin, ReduceOp op, const T
 
 }  // namespace
 
-void TreeReduce(absl::Span<const Tensor> inputs, int64_t begin, ReduceOp op,
-                const Tensor& output) {
+void TreeReduce(absl::Span<const Tensor> inputs, int64_t begin, ReduceOp op, const Tensor& output) {
   switch (output.dtype()) {
     case DType::kI32:
       return Reduce<int32_t>(inputs, begin, op, output);
     case DType::kI64:
       return Reduce<int64_t>(inputs, begin, op, output);
     default:
-      return VisitFloating(output.dtype(), [&](auto zero) {
-        Reduce<decltype(zero)>(inputs, begin, op, output);
-      });
+      return VisitFloating(output.dtype(),
+                           [&](auto zero) { Reduce<decltype(zero)>(inputs, begin, op, output); });
   }
 }
 

@@ -52,9 +52,10 @@ class [[nodiscard]] Work {
   void Synchronize() const {
     if (state_ != nullptr) state_->Synchronize();
   }
-  // Calls `callback` once, when the operation has ended or failed, on whichever thread ends it:
-  // at once, in the caller, if it already has. The callback must not block; it may issue further
-  // operations.
+  // Calls `callback` once, when the operation has ended or failed: at once, in the caller, if it
+  // already has, otherwise on a thread of the backend that is inside no call of any rank, so that a
+  // rank may hold a lock while it issues and want the same one in its callbacks. A wait may return
+  // before the callback has run. The callback must not block; it may issue further operations.
   void OnDone(std::function<void(const absl::Status&)> callback) const {
     if (state_ != nullptr) return state_->OnDone(std::move(callback));
     callback(absl::OkStatus());

@@ -4,9 +4,13 @@
 #include <algorithm>
 
 #include "core/base/check.h"
+#include "parallel/comm/arguments.h"
+#include "parallel/comm/completable_work.h"
 
 namespace forerun::comm {
 namespace {
+
+void Require(const absl::Status& arguments) { FR_CHECK(arguments.ok()) << arguments.message(); }
 
 class FakeGroup final : public ProcessGroup {
  public:
@@ -19,35 +23,55 @@ class FakeGroup final : public ProcessGroup {
   Arithmetic arithmetic() const override { return Arithmetic::kOrdered; }
 
   Work AllReduce(const Tensor& tensor, ReduceOp) override {
+    Require(CheckAllReduce(*this, tensor));
     return Log(OpKind::kAllReduce, tensor);
   }
-  Work AllGather(const Tensor&, const Tensor& output) override {
+  Work AllGather(const Tensor& input, const Tensor& output) override {
+    Require(CheckAllGather(*this, input, output));
     return Log(OpKind::kAllGather, output);
   }
-  Work ReduceScatter(const Tensor& input, const Tensor&, ReduceOp) override {
+  Work ReduceScatter(const Tensor& input, const Tensor& output, ReduceOp) override {
+    Require(CheckReduceScatter(*this, input, output));
     return Log(OpKind::kReduceScatter, input);
   }
   Work Broadcast(const Tensor& tensor, int root) override {
+    Require(CheckBroadcast(*this, tensor, root));
     return Log(OpKind::kBroadcast, tensor, root);
   }
-  Work Send(const Tensor& tensor, int peer) override { return Log(OpKind::kSend, tensor, peer); }
-  Work Recv(const Tensor& tensor, int peer) override { return Log(OpKind::kRecv, tensor, peer); }
+  Work Send(const Tensor& tensor, int peer) override {
+    Require(CheckSend(*this, tensor, peer));
+    return Log(OpKind::kSend, tensor, peer);
+  }
+  Work Recv(const Tensor& tensor, int peer) override {
+    Require(CheckRecv(*this, tensor, peer));
+    return Log(OpKind::kRecv, tensor, peer);
+  }
   Work Barrier() override {
     log_->push_back({name_, OpKind::kBarrier});
-    return Work();
+    return Ended();
   }
-  void Abort(const absl::Status&) override {}
+  void Abort(const absl::Status& status) override {
+    if (status_.ok()) status_ = status;
+  }
 
  private:
   Work Log(OpKind kind, const Tensor& tensor, int peer = -1) {
     log_->push_back({name_, kind, peer, tensor.bytes(), tensor.dtype()});
-    return Work();
+    return Ended();
+  }
+
+  Work Ended() const {
+    if (status_.ok()) return Work();
+    const auto failed = std::make_shared<CompletableWork>(absl::nullopt);
+    failed->Complete(status_);
+    return Work(failed);
   }
 
   const std::string name_;
   const int rank_;
   const int size_;
   std::vector<FakeOp>* const log_;
+  absl::Status status_;
 };
 
 }  // namespace

@@ -15,14 +15,15 @@ namespace forerun::comm {
 struct FakeOp {
   std::string group;
   OpKind kind = OpKind::kBarrier;
-  int peer = -1;  // of a message or the root of a broadcast
+  int peer = -1;      // of a message or the root of a broadcast
   int64_t bytes = 0;  // of the output, or of what is sent
   DType dtype = DType::kU8;
 };
 
 // Groups in which nothing moves and everything ends at once: any rank of a world of any size, alone
 // in its process, on meta tensors or on real ones whose values then do not matter. What was issued
-// is written down, in order, in a log that the caller owns and that outlives the groups.
+// is written down, in order, in a log that the caller owns and that outlives the groups. An aborted
+// group's later operations have failed at once. One thread.
 class FakeGroupFactory final : public GroupFactory {
  public:
   FakeGroupFactory(int rank, int world_size, std::vector<FakeOp>* log)

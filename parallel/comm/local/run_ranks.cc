@@ -24,7 +24,7 @@ absl::Status RunRank(GroupFactory& factory,
 absl::Status RunRanks(int world_size, const RunRanksOptions& options,
                       const std::function<absl::Status(GroupFactory&)>& rank_main) {
   LocalHub hub(world_size, options.hub);
-  // All ranks join before any runs, and leave after all have run.
+  // All ranks join before any runs.
   std::vector<std::unique_ptr<GroupFactory>> factories;
   for (int rank = 0; rank < world_size; ++rank) factories.push_back(hub.Join(rank));
   std::vector<std::thread> threads;
@@ -33,6 +33,7 @@ absl::Status RunRanks(int world_size, const RunRanksOptions& options,
       SetLoopThreads(options.threads_per_rank);
       const absl::Status status = RunRank(*factories[rank], rank_main);
       if (!status.ok()) hub.Abort(status);
+      factories[rank].reset();
     });
   }
   for (std::thread& thread : threads) thread.join();

@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "parallel/comm/local/local_work.h"
+#include "parallel/comm/completable_work.h"
 
 #include <utility>
 
 namespace forerun::comm {
 
 void CompletableWork::Complete(const absl::Status& status) {
-  std::vector<std::function<void(const absl::Status&)>> callbacks;
+  std::vector<Callback> callbacks;
   {
     MutexLock lock(&mutex_);
     if (done_) return;
@@ -15,7 +15,10 @@ void CompletableWork::Complete(const absl::Status& status) {
     callbacks = std::exchange(callbacks_, {});
     changed_.NotifyAll();
   }
-  for (const auto& callback : callbacks) callback(status);
+  if (callbacks.empty()) return;
+  Run([callbacks = std::move(callbacks), status] {
+    for (const Callback& callback : callbacks) callback(status);
+  });
 }
 
 bool CompletableWork::Done() const {
@@ -26,20 +29,20 @@ bool CompletableWork::Done() const {
 void CompletableWork::Wait(Stream&) { Synchronize(); }
 
 void CompletableWork::Synchronize() {
-  const auto deadline = CondVar::Clock::now() + deadline_;
   bool late = false;
-  {
+  if (deadline_.has_value()) {
+    const auto deadline = CondVar::Clock::now() + *deadline_;
     MutexLock lock(&mutex_);
     while (!done_ && !late) late = !changed_.WaitUntil(&mutex_, deadline);
     late = !done_;
   }
-  if (late) on_timeout_();
+  if (late) OnTimeout();
   MutexLock lock(&mutex_);
   while (!done_) changed_.Wait(&mutex_);
   if (!status_.ok()) throw GroupError(status_);
 }
 
-void CompletableWork::OnDone(std::function<void(const absl::Status&)> callback) {
+void CompletableWork::OnDone(Callback callback) {
   absl::Status status;
   {
     MutexLock lock(&mutex_);

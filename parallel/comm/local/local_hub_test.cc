@@ -1,0 +1,117 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "parallel/comm/local/local_hub.h"
+
+#include <atomic>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "gtest/gtest.h"
+#include "parallel/comm/conformance_oracle.h"
+#include "parallel/comm/local/run_ranks.h"
+#include "parallel/comm/process_group.h"
+
+namespace forerun::comm {
+namespace {
+
+constexpr int kRanks = 4;
+const std::vector<int>& Everybody() {
+  static const auto* const everybody = new std::vector<int>{0, 1, 2, 3};
+  return *everybody;
+}
+
+std::string ErrorOf(const Work& work) {
+  try {
+    work.Synchronize();
+  } catch (const GroupError& error) {
+    return error.what();
+  }
+  return "";
+}
+
+TEST(LocalHub, ABarrierEndsAfterEveryRankHasEntered) {
+  constexpr int kBarriers = 50;
+  std::vector<std::atomic<int>> entered(kBarriers);
+  const absl::Status status = RunRanks(kRanks, {}, [&](GroupFactory& factory) {
+    const auto group = factory.Create("all", Everybody());
+    for (std::atomic<int>& count : entered) {
+      ++count;
+      group->Barrier().Synchronize();
+      EXPECT_EQ(count, kRanks);
+    }
+    return absl::OkStatus();
+  });
+  EXPECT_TRUE(status.ok()) << status;
+}
+
+TEST(LocalHub, AGroupOfOneNeedsNoProgressThread) {
+  LocalHub::Options options;
+  options.inline_bytes = 0;
+  LocalHub hub(1, options);
+  const auto factory = hub.Join(0);
+  const auto group = factory->Create("self", {0});
+  const Tensor output = Zeros<float>(1000);
+  EXPECT_TRUE(group->AllGather(TensorOf(ValuesOf<float>(1, 0, 1000)), output).Done());
+  ExpectValues(ValuesOf<float>(1, 0, 1000), output);
+}
+
+// One thread plays both ranks: issuing never blocks.
+class TwoRanks : public testing::Test {
+ protected:
+  LocalHub hub_{2, {}};
+  std::unique_ptr<GroupFactory> factories_[2] = {hub_.Join(0), hub_.Join(1)};
+  std::unique_ptr<ProcessGroup> first_ = factories_[0]->Create("pair", {0, 1});
+  std::unique_ptr<ProcessGroup> second_ = factories_[1]->Create("pair", {0, 1});
+};
+
+TEST_F(TwoRanks, WhatWaitsForARankThatLeavesFails) {
+  const Work work = first_->AllReduce(Zeros<float>(3), ReduceOp::kSum);
+  second_.reset();
+  factories_[1].reset();
+  EXPECT_EQ(
+      ErrorOf(work),
+      "group pair: AllReduce of 3 fp32 (sum) (collective 0) waits for rank 1, which has left");
+}
+
+TEST_F(TwoRanks, WhatComesToWaitForARankThatHasLeftFails) {
+  second_.reset();
+  factories_[1].reset();
+  EXPECT_TRUE(hub_.status().ok());
+  EXPECT_EQ(ErrorOf(first_->Recv(Zeros<float>(3), 1)),
+            "group pair: rank 0's Recv of 3 fp32 from rank 1 waits for rank 1, which has left");
+}
+
+TEST_F(TwoRanks, WhatARankSentBeforeItLeftCanBeReceived) {
+  static_cast<void>(second_->Send(TensorOf(ValuesOf<float>(1, 1, 9)), 0));
+  const Work barrier = second_->Barrier();
+  second_.reset();
+  factories_[1].reset();
+  const Tensor received = Zeros<float>(9);
+  first_->Recv(received, 1).Synchronize();
+  first_->Barrier().Synchronize();
+  barrier.Synchronize();
+  ExpectValues(ValuesOf<float>(1, 1, 9), received);
+}
+
+TEST_F(TwoRanks, AFailureOfOneGroupFailsTheWorld) {
+  const auto other = factories_[0]->Create("other", {0, 1});
+  const Work pending = other->Barrier();
+  second_->Abort(absl::AbortedError("enough"));
+  EXPECT_EQ(ErrorOf(pending), "enough");
+  EXPECT_EQ(ErrorOf(first_->Barrier()), "enough");
+  EXPECT_EQ(hub_.status().message(), "enough");
+}
+
+TEST(LocalHub, AWorldThatEndsEndsWhatIsPending) {
+  Work pending;
+  {
+    LocalHub hub(2, {});
+    const auto factory = hub.Join(0);
+    pending = factory->Create("pair", {0, 1})->Barrier();
+    EXPECT_FALSE(pending.Done());
+  }
+  EXPECT_EQ(ErrorOf(pending), "the ranks' world has ended");
+}
+
+}  // namespace
+}  // namespace forerun::comm
