@@ -194,8 +194,10 @@ absl::StatusOr<Arguments> WithPaddingOfCheckpoint(Arguments arguments) {
   const auto& saved = checkpoint->metadata();
   const auto vocabulary = saved.find("vocab_size"), padded = saved.find("padded_vocab_size");
   if (vocabulary == saved.end() || padded == saved.end()) return arguments;
-  if (vocabulary->second == std::to_string(config.vocab_size)) {
-    absl::SimpleAtoi(padded->second, &arguments.model.padded_vocab_size);
+  if (vocabulary->second == std::to_string(config.vocab_size) &&
+      !absl::SimpleAtoi(padded->second, &arguments.model.padded_vocab_size)) {
+    return absl::DataLossError(
+        absl::StrCat("checkpoint ", checkpoint->path(), " does not say padded_vocab_size"));
   }
   return arguments;
 }
