@@ -199,8 +199,8 @@ Work LocalWorld::Arrive(int world_rank, int index, Arrival arrival, const Find& 
       here = meeting->inline_move;
     }
   }
-  if (!failure.ok()) work->Complete(failure);
   Complete(failed);
+  if (!failure.ok()) work->Complete(failure);
   if (full) here ? MoveInline(meeting) : StartPhase(meeting);
   return Work(work);
 }
@@ -377,8 +377,9 @@ void LocalWorld::RunTaskOf(const MeetingPtr& meeting, int index) {
 void LocalWorld::Complete(const Meetings& meetings) {
   if (meetings.empty()) return;
   const absl::Status status = this->status();
+  // All buffers are let go before anybody is told: who was told may end what owns their memory.
+  for (const MeetingPtr& meeting : meetings) meeting->arrivals.clear();
   for (const MeetingPtr& meeting : meetings) {
-    meeting->arrivals.clear();  // lets go of the buffers
     for (const auto& work : meeting->works) {
       if (work != nullptr) work->Complete(status);
     }
