@@ -27,15 +27,16 @@ namespace {
 using namespace forerun;  // NOLINT: a user's code
 
 constexpr int kTensor = 2, kPipeline = 2, kData = 2;
-constexpr int64_t kSeq = 32, kMicroBatch = 2, kGlobalBatch = 16, kVocab = 64;
+constexpr int64_t kSeq = 16, kMicroBatch = 2, kGlobalBatch = 16, kVocab = 64;
 constexpr int kMicrobatches = kGlobalBatch / (kMicroBatch * kData);  // of each data-parallel rank
+constexpr int kSteps = 30;
 constexpr uint64_t kSeed = 1234;
 
 double Now() { return absl::ToDoubleSeconds(absl::Now() - absl::UnixEpoch()); }
 
 // The part of the model for one rank's place in the grid: its stage's layers, its share of each.
 absl::StatusOr<std::unique_ptr<GptChunk>> MakeChunk(const ParallelContext& parallel) {
-  GptConfig config{.num_layers = 4, .hidden_size = 64, .ffn_hidden_size = 256};
+  GptConfig config{.num_layers = 4, .hidden_size = 32, .ffn_hidden_size = 128};
   config.num_attention_heads = config.num_query_groups = 4;
   config.seq_length = config.max_position_embeddings = kSeq;
   config.vocab_size = config.padded_vocab_size = kVocab;
@@ -158,7 +159,7 @@ absl::Status Train(comm::GroupFactory& factory) {
   pipeline::Executor executor(context, parallel.pipeline(), Now);
   const MockDataset data(1 << 20, kSeq, kVocab, kSeed);
   double first_loss = 0.0;
-  for (int i = 1; i <= 40; ++i) {
+  for (int i = 1; i <= kSteps; ++i) {
     Step step(context, *chunk, *dp, data,
               {(i - 1) * kGlobalBatch, 0, parallel.at().dp, kData, kMicroBatch});
     dp->reducer().BeginStep(kMicrobatches);
@@ -166,7 +167,7 @@ absl::Status Train(comm::GroupFactory& factory) {
     FR_RETURN_IF_ERROR(optimizer.Step(i, /*lr=*/3e-3).status());
     if (!chunk->last()) continue;
     if (i == 1) first_loss = step.loss;
-    if (i == 40 && step.loss >= first_loss) return absl::InternalError("the loss did not fall");
+    if (i == kSteps && step.loss >= first_loss) return absl::InternalError("the loss did not fall");
     const bool speaks = parallel.at() == Coordinates{.pp = kPipeline - 1};
     if (speaks && i % 10 == 0) std::printf("step %2d  loss %.4f\n", i, step.loss);
   }
