@@ -1,18 +1,28 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "parallel/topology/grid.h"
 
+#include <utility>
+
 #include "absl/strings/str_cat.h"
 #include "core/base/check.h"
 
 namespace forerun {
 
 absl::StatusOr<Grid> Grid::Create(int world_size, int tp_size, int pp_size) {
-  if (tp_size < 1 || pp_size < 1 || world_size < 1 || world_size % (tp_size * pp_size) != 0) {
+  for (const auto& [what, size] : {std::pair("world", world_size), std::pair("tensor", tp_size),
+                                   std::pair("pipeline", pp_size)}) {
+    if (size < 1) {
+      return absl::InvalidArgumentError(
+          absl::StrCat(what, " size ", size, " is not a number of ranks"));
+    }
+  }
+  const int64_t model_size = int64_t{tp_size} * pp_size;
+  if (world_size % model_size != 0) {
     return absl::InvalidArgumentError(absl::StrCat("a world of ", world_size,
                                                    " ranks is not a multiple of tensor size ",
                                                    tp_size, " x pipeline size ", pp_size));
   }
-  return Grid(tp_size, world_size / (tp_size * pp_size), pp_size);
+  return Grid(tp_size, static_cast<int>(world_size / model_size), pp_size);
 }
 
 Coordinates Grid::CoordinatesOf(int rank) const {
@@ -21,6 +31,9 @@ Coordinates Grid::CoordinatesOf(int rank) const {
 }
 
 int Grid::RankAt(const Coordinates& at) const {
+  FR_CHECK(at.tp >= 0 && at.tp < tp_size_ && at.dp >= 0 && at.dp < dp_size_ && at.pp >= 0 &&
+           at.pp < pp_size_)
+      << "no rank stands at tp " << at.tp << ", dp " << at.dp << ", pp " << at.pp;
   return at.tp + tp_size_ * (at.dp + dp_size_ * at.pp);
 }
 

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <cstdint>
 #include <vector>
 
 #include "absl/status/statusor.h"
@@ -22,7 +23,7 @@ struct Coordinates {
 // and its coordinates determine each other; along each axis the groups partition the world.
 class Grid {
  public:
-  // Fails where world_size is not a multiple of the two degrees' product.
+  // Fails where a size is below one or world_size is not a multiple of the two degrees' product.
   static absl::StatusOr<Grid> Create(int world_size, int tp_size, int pp_size);
 
   int world_size() const { return tp_size_ * dp_size_ * pp_size_; }
