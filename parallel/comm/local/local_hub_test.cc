@@ -4,8 +4,10 @@
 #include <atomic>
 #include <memory>
 #include <string>
+#include <thread>
 #include <vector>
 
+#include "core/base/mutex.h"
 #include "gtest/gtest.h"
 #include "parallel/comm/conformance_oracle.h"
 #include "parallel/comm/local/run_ranks.h"
@@ -91,6 +93,66 @@ TEST_F(TwoRanks, WhatARankSentBeforeItLeftCanBeReceived) {
   first_->Barrier().Synchronize();
   barrier.Synchronize();
   ExpectValues(ValuesOf<float>(1, 1, 9), received);
+}
+
+TEST_F(TwoRanks, CallbacksRunInsideNoCallOfTheOtherRank) {
+  struct Calls {
+    Mutex mutex;
+    CondVar changed;
+    int count = 0;
+  };
+  const auto calls = std::make_shared<Calls>();
+  const std::thread::id caller = std::this_thread::get_id();
+  const auto callback = [calls, caller](const absl::Status&) {
+    EXPECT_NE(std::this_thread::get_id(), caller);
+    MutexLock lock(&calls->mutex);
+    ++calls->count;
+    calls->changed.NotifyAll();
+  };
+  const Work barrier = first_->Barrier();
+  const Work received = first_->Recv(Zeros<float>(3), 1);
+  const Work pending = first_->Recv(Zeros<float>(3), 1);
+  for (const Work& work : {barrier, received, pending}) work.OnDone(callback);
+  {
+    MutexLock lock(&calls->mutex);  // which a callback in one of these calls would wait for
+    static_cast<void>(second_->Barrier());
+    static_cast<void>(second_->Send(Zeros<float>(3), 0));
+    second_->Abort(absl::AbortedError("enough"));
+    while (calls->count < 3) calls->changed.Wait(&calls->mutex);
+  }
+}
+
+TEST(LocalHub, AFailureWithdrawsWhatIsNotYetBeingMoved) {
+  struct Gate {
+    Mutex mutex;
+    CondVar changed;
+    bool entered = false;
+    bool open = false;
+  } gate;
+  LocalHub::Options options;
+  options.inline_bytes = 0;
+  LocalHub hub(2, options);
+  const std::unique_ptr<GroupFactory> factories[] = {hub.Join(0), hub.Join(1)};
+  const auto first = factories[0]->Create("pair", {0, 1});
+  const auto second = factories[1]->Create("pair", {0, 1});
+  second->Send(Zeros<float>(0), 0).OnDone([&](const absl::Status&) {  // holds rank 1's data up
+    MutexLock lock(&gate.mutex);
+    gate.entered = true;
+    gate.changed.NotifyAll();
+    while (!gate.open) gate.changed.Wait(&gate.mutex);
+  });
+  static_cast<void>(first->Recv(Zeros<float>(0), 1));
+  {
+    MutexLock lock(&gate.mutex);
+    while (!gate.entered) gate.changed.Wait(&gate.mutex);
+  }
+  const Work works[] = {first->AllReduce(Zeros<float>(3000), ReduceOp::kSum),
+                        second->AllReduce(Zeros<float>(3000), ReduceOp::kSum)};
+  first->Abort(absl::AbortedError("enough"));
+  for (const Work& work : works) EXPECT_EQ(ErrorOf(work), "enough");
+  MutexLock lock(&gate.mutex);
+  gate.open = true;
+  gate.changed.NotifyAll();
 }
 
 TEST_F(TwoRanks, AFailureOfOneGroupFailsTheWorld) {
