@@ -29,6 +29,13 @@ GradReduce::GradReduce(ReducePlan plan)
   }
 }
 
+void GradReduce::SetOrder(std::vector<int> order) {
+  FR_CHECK(AllIssued()) << "the order of reductions changes within a step";
+  FR_CHECK(std::is_permutation(order.begin(), order.end(), plan_.order.begin(), plan_.order.end()))
+      << "the new order of reductions is no permutation of the old one";
+  plan_.order = std::move(order);
+}
+
 void GradReduce::BeginStep(int microbatches) {
   FR_CHECK(AllIssued()) << "a step begins with " << plan_.order.size() - cursor_
                         << " buckets of the last one not reduced";

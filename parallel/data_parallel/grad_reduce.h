@@ -40,6 +40,10 @@ class GradReduce {
 
   explicit GradReduce(ReducePlan plan);
 
+  // From now on buckets are issued in this order, a permutation of them, the same on every rank.
+  // All were issued: a step boundary.
+  void SetOrder(std::vector<int> order);
+
   // Starts a step of so many microbatches for each chunk; the last step's buckets were all issued.
   void BeginStep(int microbatches);
   // The forward pass of one microbatch of a chunk ended; one entry a contribution to come.
@@ -56,7 +60,7 @@ class GradReduce {
   void CompleteIfDone(int parameter, Commands& commands);
   void AdvanceCursor(Commands& commands);
 
-  const ReducePlan plan_;
+  ReducePlan plan_;
   std::vector<std::vector<int>> buckets_of_parameter_;
   std::vector<std::vector<int>> parameters_of_chunk_;
   std::vector<int> expected_;  // by parameter, of the microbatches announced

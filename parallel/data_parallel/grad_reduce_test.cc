@@ -121,5 +121,14 @@ TEST(GradReduce, EveryBucketOnceInOrderAfterItsLastContribution) {
   }
 }
 
+TEST(GradReduce, ANewOrderHoldsFromAStepBoundaryOn) {
+  GradReduce reduce(Plan());
+  reduce.SetOrder({1, 2, 0});
+  reduce.BeginStep(1);
+  reduce.OnAnnounced(0, {0, 1, 2, 3, 4, 5});
+  for (int p : {5, 4, 3}) EXPECT_TRUE(reduce.OnContributed(p).reduce.empty());
+  EXPECT_EQ(reduce.OnContributed(2).reduce, (std::vector<int>{1, 2}));
+}
+
 }  // namespace
 }  // namespace forerun

@@ -7,15 +7,31 @@
 
 namespace forerun {
 
-ParamSync::ParamSync(GatherPlan plan)
-    : plan_(std::move(plan)), place_(plan_.order.size(), -1), states_(plan_.order.size()) {
-  FR_CHECK_EQ(plan_.order.size(), plan_.bytes.size()) << "buckets in the gather plan";
-  for (size_t i = 0; i < plan_.order.size(); ++i) {
-    const int bucket = plan_.order[i];
-    FR_CHECK(bucket >= 0 && bucket < static_cast<int>(place_.size()) && place_[bucket] == -1)
+namespace {
+
+void CheckPermutation(absl::Span<const int> order, size_t buckets) {
+  FR_CHECK_EQ(order.size(), buckets) << "buckets in the gather order";
+  std::vector<bool> seen(buckets, false);
+  for (int bucket : order) {
+    FR_CHECK(bucket >= 0 && bucket < static_cast<int>(buckets) && !seen[bucket])
         << "gather order is no permutation: bucket " << bucket;
-    place_[bucket] = static_cast<int>(i);
+    seen[bucket] = true;
   }
+}
+
+}  // namespace
+
+ParamSync::ParamSync(GatherPlan plan) : plan_(std::move(plan)), states_(plan_.bytes.size()) {
+  CheckPermutation(plan_.order, plan_.bytes.size());
+}
+
+void ParamSync::SetOrder(std::vector<int> order) {
+  CheckPermutation(order, plan_.bytes.size());
+  for (size_t b = 0; b < states_.size(); ++b) {
+    FR_CHECK(Current(static_cast<int>(b))) << "bucket " << b << " is under way: no step boundary";
+  }
+  FR_CHECK_EQ(next_, 0u) << "gathers of this round that were issued";
+  plan_.order = std::move(order);
 }
 
 void ParamSync::OnAccepted(int bucket) {

@@ -49,6 +49,10 @@ class ParamSync {
   // A reader needs the bucket, which is not current. It and all earlier ones were published.
   std::vector<int> OnWanted(int bucket);
 
+  // From now on gathers are issued in this order, a permutation of the buckets, the same on every
+  // rank. All buckets are current: a step boundary.
+  void SetOrder(std::vector<int> order);
+
   bool Current(int bucket) const { return states_[bucket].phase == Phase::kCurrent; }
   bool Accepted(int bucket) const { return states_[bucket].phase == Phase::kAccepted; }
   int64_t version(int bucket) const { return states_[bucket].version; }
@@ -64,8 +68,7 @@ class ParamSync {
   std::vector<int> AdvanceWithinWindow();
   void Issue(std::vector<int>& started);
 
-  const GatherPlan plan_;
-  std::vector<int> place_;     // by bucket: its index in plan_.order
+  GatherPlan plan_;
   std::vector<State> states_;  // by bucket
   size_t next_ = 0;            // index in plan_.order of the next gather
   int64_t bytes_in_flight_ = 0;

@@ -111,5 +111,23 @@ TEST(ParamSync, IssuesOneSequenceWhateverHappens) {
   }
 }
 
+TEST(ParamSync, ANewOrderHoldsFromAStepBoundaryOn) {
+  ParamSync sync(Plan(3, 100));
+  std::vector<int> started;
+  Update(sync, 3, started);
+  EXPECT_EQ(started, (std::vector<int>{0, 1, 2}));
+  for (int b : {0, 1, 2}) sync.OnGathered(b);
+  sync.SetOrder({2, 0, 1});
+  started.clear();
+  Update(sync, 3, started);  // published in another order: 2 is waited for
+  EXPECT_EQ(started, (std::vector<int>{2, 0, 1}));
+}
+
+TEST(ParamSyncDeathTest, NoNewOrderWhileABucketIsUnderWay) {
+  ParamSync sync(Plan(2, 100));
+  sync.OnAccepted(0);
+  EXPECT_DEATH(sync.SetOrder({1, 0}), "no step boundary");
+}
+
 }  // namespace
 }  // namespace forerun
