@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "models/gpt.h"
 
+#include "core/autograd/recompute.h"
 #include "core/base/check.h"
 #include "core/base/status_macros.h"
 
@@ -8,19 +9,20 @@ namespace forerun {
 
 absl::StatusOr<std::unique_ptr<GptChunk>> GptChunk::Create(const GptConfig& config, Stage stage,
                                                            comm::ProcessGroup& group,
-                                                           const RegistrationOrder& order) {
+                                                           const RegistrationOrder& order,
+                                                           const RecomputePlan& recompute) {
   FR_RETURN_IF_ERROR(config.Validate());
   FR_RETURN_IF_ERROR(config.ValidateSplit(group.size(), stage.stages));
   FR_ASSIGN_OR_RETURN(const LayerRange layers,
                       LayersOfStage(config.num_layers, stage.stages, stage.stage));
-  std::unique_ptr<GptChunk> chunk(new GptChunk(config, stage, layers, group));
+  std::unique_ptr<GptChunk> chunk(new GptChunk(config, stage, layers, group, recompute));
   order.ApplyTo(chunk->registry_);
   return chunk;
 }
 
 GptChunk::GptChunk(const GptConfig& config, Stage stage, LayerRange layers,
-                   comm::ProcessGroup& group)
-    : config_(config) {
+                   comm::ProcessGroup& group, const RecomputePlan& recompute)
+    : config_(config), segments_(SegmentsOf(layers.size(), recompute)) {
   const bool first = stage.stage == 0;
   const bool last = stage.stage == stage.stages - 1;
   if (first) {
@@ -33,10 +35,22 @@ GptChunk::GptChunk(const GptConfig& config, Stage stage, LayerRange layers,
   if (last) head_.emplace(registry_, config, group, first ? &embedding_->word_table() : nullptr);
 }
 
+Value GptChunk::RunSegment(const ForwardContext& context, const LayerSegment& segment,
+                           const Value& x) const {
+  const auto run = [this, &segment](const ForwardContext& inner, const Value& input) {
+    Value y = input;
+    for (int layer = segment.layers.begin; layer < segment.layers.end; ++layer) {
+      y = layers_[layer]->Forward(inner, y);
+    }
+    return y;
+  };
+  return segment.recompute ? Recompute(context, x, run) : run(context, x);
+}
+
 Value GptChunk::Hidden(const ForwardContext& context, const Value& input,
                        const Tensor& tokens) const {
   Value x = embedding_.has_value() ? embedding_->Forward(context, tokens) : input;
-  for (const auto& layer : layers_) x = layer->Forward(context, x);
+  for (const LayerSegment& segment : segments_) x = RunSegment(context, segment, x);
   return x;
 }
 

@@ -11,6 +11,7 @@
 #include "models/layers/embedding.h"
 #include "models/layers/head.h"
 #include "models/layers/transformer_layer.h"
+#include "models/recompute_plan.h"
 #include "models/registration_order.h"
 #include "parallel/comm/process_group.h"
 
@@ -36,7 +37,8 @@ class GptChunk final : public ModelChunk {
   // tensor-parallel ranks, and outlives the chunk.
   static absl::StatusOr<std::unique_ptr<GptChunk>> Create(const GptConfig& config, Stage stage,
                                                           comm::ProcessGroup& group,
-                                                          const RegistrationOrder& order = {});
+                                                          const RegistrationOrder& order = {},
+                                                          const RecomputePlan& recompute = {});
 
   const ParameterRegistry& registry() const override { return registry_; }
   bool first() const override { return embedding_.has_value(); }
@@ -49,13 +51,17 @@ class GptChunk final : public ModelChunk {
   DType activation_dtype() const override { return config_.dtype; }
 
  private:
-  GptChunk(const GptConfig& config, Stage stage, LayerRange layers, comm::ProcessGroup& group);
+  GptChunk(const GptConfig& config, Stage stage, LayerRange layers, comm::ProcessGroup& group,
+           const RecomputePlan& recompute);
+  Value RunSegment(const ForwardContext& context, const LayerSegment& segment,
+                   const Value& x) const;
   Value Hidden(const ForwardContext& context, const Value& input, const Tensor& tokens) const;
 
   const GptConfig config_;
   ParameterRegistry registry_;  // before the layers, which refer to its parameters
   absl::optional<EmbeddingLayer> embedding_;
   std::vector<std::unique_ptr<TransformerLayer>> layers_;
+  const std::vector<LayerSegment> segments_;
   absl::optional<OutputHead> head_;
 };
 

@@ -113,6 +113,14 @@ void AddTraining(CLI::App& app, TrainingArguments& a) {
   app.add_option("--log-interval", a.log_interval, "steps between log lines");
 }
 
+void AddRecompute(CLI::App& app, RecomputeArguments& a) {
+  app.add_option("--recompute-granularity", a.granularity,
+                 "full: layers keep only inputs and run once more in the backward pass");
+  app.add_option("--recompute-method", a.method,
+                 "uniform: a stage's layers in groups; block: its first layers, one by one");
+  app.add_option("--recompute-num-layers", a.num_layers, "layers of a group, or of the block");
+}
+
 void AddDataAndOutput(CLI::App& app, DataArguments& data, OutputArguments& output) {
   app.add_option("--data-path", data.data_path, "prefix of the .bin and .idx files");
   app.add_option("--split", data.split, "shares of documents for training, validation, test");
@@ -332,6 +340,44 @@ absl::Status ResolveTraining(TrainingArguments& a, const ParallelArguments& para
   return absl::OkStatus();
 }
 
+// The most layers that a stage has.
+int64_t LayersOfAStage(const Arguments& a) {
+  const int64_t stages = a.parallel.pipeline_model_parallel_size;
+  return (a.model.num_layers + stages - 1) / stages;
+}
+
+absl::Status CheckNoRecompute(const RecomputeArguments& a) {
+  const bool method = !a.method.empty();
+  if (!method && !a.num_layers.has_value()) return absl::OkStatus();
+  return absl::InvalidArgumentError(
+      absl::StrCat(method ? "--recompute-method" : "--recompute-num-layers",
+                   " needs --recompute-granularity full"));
+}
+
+absl::Status CheckFullRecompute(const RecomputeArguments& a, int64_t layers_of_a_stage) {
+  if (a.method.empty() || !a.num_layers.has_value()) {
+    return absl::InvalidArgumentError(
+        absl::StrCat("--recompute-granularity full needs ",
+                     a.method.empty() ? "--recompute-method" : "--recompute-num-layers"));
+  }
+  if (a.method != "uniform" && a.method != "block") {
+    return Invalid("--recompute-method", a.method, "uniform or block");
+  }
+  if (*a.num_layers >= 1 && *a.num_layers <= layers_of_a_stage) return absl::OkStatus();
+  return Invalid("--recompute-num-layers", absl::StrCat(*a.num_layers),
+                 absl::StrCat("from 1 to ", layers_of_a_stage, ", the layers of a stage"));
+}
+
+absl::Status CheckRecompute(const Arguments& a) {
+  const std::string& granularity = a.recompute.granularity;
+  if (granularity == "selective") {
+    return absl::UnimplementedError("--recompute-granularity selective is not supported");
+  }
+  if (granularity.empty()) return CheckNoRecompute(a.recompute);
+  if (granularity != "full") return Invalid("--recompute-granularity", granularity, "full");
+  return CheckFullRecompute(a.recompute, LayersOfAStage(a));
+}
+
 absl::Status ResolveDataAndOutput(Arguments& a) {
   FR_RETURN_IF_ERROR(CheckIntegers({{"--save-interval", a.output.save_interval, 0}}));
   if (!a.data.mock_data && a.data.data_path.empty() && !a.output.dry_run) {
@@ -357,6 +403,7 @@ absl::StatusOr<Arguments> ParseArguments(absl::Span<const std::string> args) {
   AddParallel(app, arguments.parallel);
   AddModel(app, arguments.model);
   AddTraining(app, arguments.training);
+  AddRecompute(app, arguments.recompute);
   AddDataAndOutput(app, arguments.data, arguments.output);
   AddWithoutEffect(app, arguments.without_effect);
   try {
@@ -371,6 +418,7 @@ absl::StatusOr<Arguments> ParseArguments(absl::Span<const std::string> args) {
   FR_RETURN_IF_ERROR(ResolveParallel(arguments.parallel));
   FR_RETURN_IF_ERROR(ResolveModel(arguments.model));
   FR_RETURN_IF_ERROR(ResolveTraining(arguments.training, arguments.parallel));
+  FR_RETURN_IF_ERROR(CheckRecompute(arguments));
   FR_RETURN_IF_ERROR(ResolveDataAndOutput(arguments));
   return arguments;
 }

@@ -79,6 +79,14 @@ struct TrainingArguments {
   int64_t log_interval = 100;
 };
 
+struct RecomputeArguments {
+  std::string granularity;  // --recompute-granularity: empty or full
+  std::string method;       // --recompute-method: empty, uniform or block
+  absl::optional<int64_t> num_layers;
+
+  bool full() const { return !granularity.empty(); }
+};
+
 struct DataArguments {
   std::string data_path;  // prefix of .bin and .idx
   std::string split = "969,30,1";
@@ -100,6 +108,7 @@ struct Arguments {
   ParallelArguments parallel;
   ModelArguments model;
   TrainingArguments training;
+  RecomputeArguments recompute;
   DataArguments data;
   OutputArguments output;
   std::vector<std::string> without_effect;  // accepted flags that mean nothing here

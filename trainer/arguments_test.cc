@@ -211,6 +211,40 @@ TEST(Arguments, NamesThatAreNotKnownListThoseThatAre) {
   EXPECT_THAT(Refusal("--pipeline-schedule backwards"), HasSubstr("backwards"));
 }
 
+TEST(Arguments, FullRecomputeIsWhatMegatronLmMeansByIt) {
+  EXPECT_FALSE(Parsed("").recompute.full());
+  const RecomputeArguments a = Parsed(
+                                   "--recompute-granularity full --recompute-method block "
+                                   "--recompute-num-layers 2")
+                                   .recompute;
+  EXPECT_TRUE(a.full());
+  EXPECT_EQ(a.method, "block");
+  EXPECT_EQ(a.num_layers, 2);
+}
+
+TEST(Arguments, ARecomputeThatIsNotWholeIsNamed) {
+  EXPECT_EQ(Refusal("--recompute-granularity selective"),
+            "--recompute-granularity selective is not supported");
+  EXPECT_EQ(Refusal("--recompute-granularity half"), "--recompute-granularity half is not full");
+  EXPECT_EQ(Refusal("--recompute-method block"),
+            "--recompute-method needs --recompute-granularity full");
+  EXPECT_EQ(Refusal("--recompute-num-layers 1"),
+            "--recompute-num-layers needs --recompute-granularity full");
+  const std::string full = "--recompute-granularity full ";
+  EXPECT_EQ(Refusal(full + "--recompute-num-layers 1"),
+            "--recompute-granularity full needs --recompute-method");
+  EXPECT_EQ(Refusal(full + "--recompute-method block"),
+            "--recompute-granularity full needs --recompute-num-layers");
+  EXPECT_EQ(Refusal(full + "--recompute-method stripes --recompute-num-layers 1"),
+            "--recompute-method stripes is not uniform or block");
+  for (const char* layers : {"-1", "0", "2"}) {  // two layers over two stages
+    EXPECT_EQ(Refusal(absl::StrCat(full, "--recompute-method block --recompute-num-layers ", layers,
+                                   " --pipeline-model-parallel-size 2")),
+              absl::StrCat("--recompute-num-layers ", layers,
+                           " is not from 1 to 1, the layers of a stage"));
+  }
+}
+
 TEST(Arguments, FlagsThatNeedEachOtherSaySo) {
   EXPECT_EQ(Refusal("--save-interval 5"), "--save-interval needs --save");
   EXPECT_THAT(Refusal("--lr-warmup-iters 10"), HasSubstr("--lr-warmup-iters 10 is not below"));

@@ -41,8 +41,10 @@ std::string Mebibytes(int64_t bytes) {
   return absl::StrFormat("%.1f MiB", static_cast<double>(bytes) / (1 << 20));
 }
 
-// Bytes that the tape of one microbatch's forward pass keeps.
-int64_t ActivationBytes(const ModelChunk& chunk, const Arguments& arguments) {
+// Bytes of the forward passes that are alive at once. Their tapes keep what they hold when they
+// have ended; one pass is under way, and under recompute that is where a segment's bytes are.
+int64_t ActivationBytes(const ModelChunk& chunk, const Arguments& arguments,
+                        int live_microbatches) {
   MetaRuntime meta(meta::Kernels());
   MetaReader reader;
   const int64_t s = arguments.model.seq_length, b = arguments.training.micro_batch_size;
@@ -54,11 +56,12 @@ int64_t ActivationBytes(const ModelChunk& chunk, const Arguments& arguments) {
     input = tape.Leaf(meta.ops.Empty(chunk.ActivationShape(s, b), chunk.activation_dtype()));
   }
   const Value output = chunk.Forward(context, input, {tokens, tokens});
-  return meta.allocator.bytes_in_use();
+  return meta.allocator.peak_bytes() + (live_microbatches - 1) * meta.allocator.bytes_in_use();
 }
 
-StageMemory MemoryOf(const BucketPlan& plan, int64_t activation_bytes, int live_microbatches) {
+StageMemory MemoryOf(const BucketPlan& plan, int64_t activation_bytes) {
   StageMemory memory;
+  memory.activations = activation_bytes;
   for (const Bucket& bucket : plan.buckets()) {
     const int64_t shard = bucket.numel / plan.shards();
     const int64_t master = bucket.dtype == DType::kF32 ? 0 : 4;
@@ -66,7 +69,6 @@ StageMemory MemoryOf(const BucketPlan& plan, int64_t activation_bytes, int live_
     memory.gradients += bucket.numel * SizeOf(DType::kF32);
     memory.optimizer += shard * (8 + master);
   }
-  memory.activations = activation_bytes * live_microbatches;
   return memory;
 }
 
@@ -101,7 +103,7 @@ absl::StatusOr<std::string> DescribeStage(const Arguments& arguments, const Grid
   chunks.push_back({parameters, std::move(graph)});
   const BucketPlan plan =
       PlanBuckets(chunks, grid.dp_size(), RankTrainerOptionsOf(arguments).data_parallel);
-  const StageMemory memory = MemoryOf(plan, ActivationBytes(*chunk, arguments), live_microbatches);
+  const StageMemory memory = MemoryOf(plan, ActivationBytes(*chunk, arguments, live_microbatches));
   int64_t local = 0;
   for (const Parameter* parameter : parameters) local += parameter->numel();
   return absl::StrFormat(

@@ -39,6 +39,29 @@ TEST(DryRun, CountsParametersAndTheirMemory) {
   EXPECT_THAT(*plan, HasSubstr("dry run: nothing was trained"));
 }
 
+// Of the plan's one stage.
+double ActivationMebibytes(absl::string_view flags) {
+  const auto plan = PlanOf(absl::StrCat(kSmall, " --num-layers 8 ", flags));
+  EXPECT_TRUE(plan.ok()) << plan.status();
+  const std::pair<std::string, std::string> around =
+      absl::StrSplit(*plan, absl::MaxSplits("activations ", 1));
+  return std::stod(around.second);
+}
+
+TEST(DryRun, RecomputeKeepsFewerActivations) {
+  const double all = ActivationMebibytes("");
+  const auto recomputed = [](absl::string_view method, int layers) {
+    return ActivationMebibytes(absl::StrCat("--recompute-granularity full --recompute-method ",
+                                            method, " --recompute-num-layers ", layers));
+  };
+  EXPECT_LT(recomputed("uniform", 1), 0.5 * all);
+  EXPECT_LT(recomputed("block", 8), 0.5 * all);
+  EXPECT_LT(recomputed("uniform", 1), recomputed("block", 4));
+  EXPECT_LT(recomputed("block", 4), all);
+  // One group of all layers saves nothing: it is all there while its backward pass runs.
+  EXPECT_GT(recomputed("uniform", 8), 0.9 * all);
+}
+
 TEST(DryRun, TheBubbleOf1F1BIsItsFormula) {
   const auto plan =
       PlanOf(absl::StrCat(kSmall, " --pipeline-model-parallel-size 2", " --global-batch-size 4"));

@@ -11,6 +11,7 @@
 #include "data/mock_dataset.h"
 #include "data/tokenizer.h"
 #include "models/gpt.h"
+#include "models/recompute_plan.h"
 #include "models/registration_order.h"
 
 namespace forerun {
@@ -31,6 +32,13 @@ absl::StatusOr<int64_t> IntegerEntry(const std::map<std::string, std::string>& m
     return absl::DataLossError(absl::StrCat("the checkpoint does not say ", key, " of its model"));
   }
   return value;
+}
+
+RecomputePlan RecomputePlanOf(const RecomputeArguments& arguments) {
+  if (!arguments.full()) return {};
+  return {
+      arguments.method == "block" ? RecomputePlan::Method::kBlock : RecomputePlan::Method::kUniform,
+      static_cast<int>(*arguments.num_layers)};
 }
 
 }  // namespace
@@ -76,10 +84,10 @@ absl::StatusOr<ChunkFactory> ChunkFactoryOf(const Arguments& arguments) {
   FR_ASSIGN_OR_RETURN(const RegistrationOrder order,
                       RegistrationOrder::Parse(arguments.model.registration_order));
   return ChunkFactory(
-      [config,
-       order](const ParallelContext& parallel) -> absl::StatusOr<std::unique_ptr<ModelChunk>> {
+      [config, order, recompute = RecomputePlanOf(arguments.recompute)](
+          const ParallelContext& parallel) -> absl::StatusOr<std::unique_ptr<ModelChunk>> {
         return GptChunk::Create(config, {parallel.at().pp, parallel.grid().pp_size()},
-                                parallel.tensor(), order);
+                                parallel.tensor(), order, recompute);
       });
 }
 

@@ -36,7 +36,9 @@ absl::StatusOr<ForwardOrderGraph> RecordChunkOrder(const ModelChunk& meta_chunk,
   return RecordForwardOrder(
       meta_chunk.registry().parameters(), [&](ParamReader& reader, Tape& tape) {
         const ForwardContext context{
-            meta.ops, reader, &tape, RandomKey::Root(0), 0, micro_batch_size, /*training=*/true};
+            meta.ops,           reader, &tape, RandomKey::Root(0), 0, micro_batch_size,
+            /*training=*/true,
+            /*recompute=*/false};  // one operator a segment would hide what flows inside it
         Value input;
         if (!meta_chunk.first()) {
           input = tape.Leaf(meta.ops.Empty(meta_chunk.ActivationShape(seq_length, micro_batch_size),

@@ -32,6 +32,7 @@ struct ForwardContext {
   int64_t first_sample = 0;
   int64_t global_batch = 0;  // samples in the step
   bool training = false;     // dropout acts
+  bool recompute = true;     // false: Recompute runs its segment as it is
 
   // What every function ends with: records where there is a tape (Tape::Record1), and gives a
   // constant where there is none.

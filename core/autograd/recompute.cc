@@ -59,7 +59,7 @@ class RecomputeNode final : public Node {
 }  // namespace
 
 Value Recompute(const ForwardContext& context, const Value& x, Segment segment) {
-  if (context.tape == nullptr) return segment(context, x);
+  if (context.tape == nullptr || !context.recompute) return segment(context, x);
   Tensor output;
   std::vector<const Parameter*> contributions;
   {

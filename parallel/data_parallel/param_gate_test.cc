@@ -410,6 +410,28 @@ TEST_F(ManualGateTest, AReaderAheadOfTheChainAdvancesItThroughAllBeforeAndIsAMis
   EXPECT_EQ(rank->gate().records()[bucket].bytes, record.bytes);
 }
 
+// What recompute does: reads in the backward pass what the forward pass has read.
+TEST_F(ManualGateTest, WhatIsReadAgainNeitherWaitsNorAdvancesTheChain) {
+  ParamGate::Options options;
+  options.window_bytes = 0;
+  const auto rank = MakeRank(options);
+  const auto order = parameters_.order();
+  for (int step = 1; step <= 2; ++step) {
+    rank->Update(step);
+    const size_t before = group_.works.size();
+    const size_t half = order.size() / 2;
+    for (size_t i = 0; i < half; ++i) Read(*rank, order[i]->name().c_str());
+    const size_t reached = group_.works.size();
+    ASSERT_LT(reached - before, rank->plan().buckets().size()) << "the chain has not ended";
+    const int waits = group_.waits;
+    for (size_t i = half; i-- > 0;) Read(*rank, order[i]->name().c_str());
+    EXPECT_EQ(group_.works.size(), reached);
+    EXPECT_EQ(group_.waits, waits);
+    for (const Parameter* parameter : order) Read(*rank, parameter->name().c_str());
+    EXPECT_EQ(group_.works.size() - before, rank->plan().buckets().size());
+  }
+}
+
 TEST_F(ManualGateTest, FinishEndsAllGathersWhereTheyDoNotOverlap) {
   ParamGate::Options options;
   options.overlap = false;

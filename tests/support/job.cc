@@ -87,7 +87,7 @@ ChunkFactory FactoryOf(const JobSpec& spec) {
   if (spec.make_chunk) return spec.make_chunk;
   return [&spec](const ParallelContext& parallel) -> absl::StatusOr<std::unique_ptr<ModelChunk>> {
     return GptChunk::Create(spec.config, {parallel.at().pp, parallel.grid().pp_size()},
-                            parallel.tensor(), spec.order);
+                            parallel.tensor(), spec.order, spec.recompute);
   };
 }
 

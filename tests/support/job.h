@@ -9,6 +9,7 @@
 
 #include "absl/status/statusor.h"
 #include "models/config.h"
+#include "models/recompute_plan.h"
 #include "models/registration_order.h"
 #include "trainer/rank_trainer.h"
 
@@ -18,6 +19,7 @@ namespace forerun {
 struct JobSpec {
   GptConfig config;
   RegistrationOrder order;
+  RecomputePlan recompute;
   ChunkFactory make_chunk;  // empty: a GptChunk of the config
   int tp = 1;
   int pp = 1;
