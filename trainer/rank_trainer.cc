@@ -216,8 +216,8 @@ double RankTrainer::MeanLoss(double loss_sum, int64_t batches) {
 
 ExposedTime RankTrainer::TakeExposed(const pipeline::StageRun& run) {
   double gather = 0.0, reduce = 0.0;
-  for (const GatherRecord& record : data_parallel_->gate().records()) gather += record.waited;
-  for (const ReduceRecord& record : data_parallel_->reducer().records()) reduce += record.waited;
+  for (const TransferRecord& r : data_parallel_->gate().log().records()) gather += r.waited;
+  for (const TransferRecord& r : data_parallel_->reducer().log().records()) reduce += r.waited;
   ExposedTime exposed;
   exposed.param_gather_ms = (gather - std::exchange(gather_waited_, gather)) * 1e3;
   exposed.grad_reduce_ms = (reduce - std::exchange(reduce_waited_, reduce)) * 1e3;

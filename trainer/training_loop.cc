@@ -143,8 +143,9 @@ class TrainingLoop {
     if (steps_run_ > 0) {
       Print(absl::StrCat(
           "communication of rank 0:\n",
-          OverlapReport(trainer_.data_parallel().plan(), trainer_.data_parallel().gate().records(),
-                        trainer_.data_parallel().reducer().records(), steps_run_)));
+          OverlapReport(trainer_.data_parallel().plan(),
+                        trainer_.data_parallel().gate().log().records(),
+                        trainer_.data_parallel().reducer().log().records(), steps_run_)));
     }
     FR_RETURN_IF_ERROR(Evaluate());
     if (!arguments_.output.save.empty()) FR_RETURN_IF_ERROR(Save());

@@ -14,6 +14,7 @@
 #include "parallel/data_parallel/forward_order.h"
 #include "parallel/data_parallel/grad_reducer.h"
 #include "parallel/data_parallel/param_gate.h"
+#include "parallel/data_parallel/transfer_log.h"
 
 namespace forerun {
 

@@ -23,6 +23,12 @@ ReducePlan PlanOf(const BucketPlan& plan, std::vector<int> chunk_of_parameter, i
   return reduce;
 }
 
+std::vector<int64_t> GradBytes(const BucketPlan& plan) {
+  std::vector<int64_t> bytes;
+  for (const Bucket& bucket : plan.buckets()) bytes.push_back(bucket.numel * SizeOf(DType::kF32));
+  return bytes;
+}
+
 }  // namespace
 
 GradReducer::GradReducer(BucketBuffer& buffer, std::vector<int> chunk_of_parameter, int chunks,
@@ -30,14 +36,10 @@ GradReducer::GradReducer(BucketBuffer& buffer, std::vector<int> chunk_of_paramet
     : buffer_(buffer),
       group_(group),
       options_(options),
-      clock_(std::move(clock)),
+      log_(std::make_shared<TransferLog>(GradBytes(buffer.plan()), std::move(clock))),
       reduce_(PlanOf(buffer.plan(), std::move(chunk_of_parameter), chunks)),
       works_(buffer.plan().buckets().size()),
-      records_(buffer.plan().buckets().size()) {
-  for (size_t b = 0; b < records_.size(); ++b) {
-    records_[b].bytes = buffer.GradBucket(static_cast<int>(b)).bytes();
-  }
-}
+      ids_(buffer.plan().buckets().size(), -1) {}
 
 GradReducer::~GradReducer() {
   for (const comm::Work& work : works_) {
@@ -49,7 +51,10 @@ GradReducer::~GradReducer() {
   }
 }
 
-void GradReducer::BeginStep(int microbatches) { reduce_.BeginStep(microbatches); }
+void GradReducer::BeginStep(int microbatches) {
+  reduce_.BeginStep(microbatches);
+  ++step_;
+}
 
 void GradReducer::Announce(int chunk, absl::Span<const Parameter* const> contributions) {
   std::vector<int> indices;
@@ -80,9 +85,12 @@ void GradReducer::Execute(const GradReduce::Commands& commands) {
 
 void GradReducer::IssuePending() {
   for (int bucket : pending_) {
-    issue_order_.push_back(bucket);
-    ++records_[bucket].reductions;
+    const int64_t id = ids_[bucket] = log_->Issued(bucket, step_);
+    log_->Started(id);
     works_[bucket] = Reduce(bucket);
+    works_[bucket].OnDone([log = log_, id](const absl::Status& status) {
+      if (status.ok()) log->Ended(id);
+    });
   }
   pending_.clear();
 }
@@ -98,15 +106,12 @@ comm::Work GradReducer::Reduce(int bucket) {
 void GradReducer::Wait(int bucket, Stream& stream) {
   FR_CHECK(reduce_.AllIssued()) << "the optimizer runs before the last backward pass has ended";
   IssuePending();
-  const double begin = clock_();
+  const double begin = log_->Now();
+  log_->Wanted(ids_[bucket], begin);
+  const bool blocked = !works_[bucket].Done();
   works_[bucket].Wait(stream);
-  records_[bucket].waited += clock_() - begin;
+  log_->Ended(ids_[bucket]);  // a wait may return before the completion has run
+  if (blocked) log_->Waited(ids_[bucket], log_->Now() - begin, false, "the optimizer");
 }
-
-void GradReducer::ResetRecords() {
-  for (ReduceRecord& record : records_) record = ReduceRecord{record.bytes, 0, 0.0};
-}
-
-std::vector<int> GradReducer::TakeIssueOrder() { return std::exchange(issue_order_, {}); }
 
 }  // namespace forerun

@@ -3,6 +3,7 @@
 
 #include <cstdint>
 #include <memory>
+#include <utility>
 #include <vector>
 
 #include "absl/types/span.h"
@@ -10,16 +11,9 @@
 #include "parallel/comm/process_group.h"
 #include "parallel/data_parallel/bucket_buffer.h"
 #include "parallel/data_parallel/grad_reduce.h"
-#include "parallel/data_parallel/param_gate.h"
+#include "parallel/data_parallel/transfer_log.h"
 
 namespace forerun {
-
-// What happened to one bucket's reductions, summed over the steps since the last reset.
-struct ReduceRecord {
-  int64_t bytes = 0;       // of one reduction
-  int64_t reductions = 0;  // issued
-  double waited = 0.0;     // seconds that the optimizer was blocked: exposed time
-};
 
 // The driver of GradReduce: takes weight gradients into the bucket buffer and reduces each bucket
 // over the data-parallel group, as soon as its last contribution has arrived (overlap) or when the
@@ -50,10 +44,11 @@ class GradReducer final : public GradSink {
   // Orders `stream` after the bucket's reduction; throws GroupError.
   void Wait(int bucket, Stream& stream);
 
-  const std::vector<ReduceRecord>& records() const { return records_; }
-  void ResetRecords();
-  // Buckets in the order in which they were reduced, since construction or the last call.
-  std::vector<int> TakeIssueOrder();
+  // The order of reductions from the next step on: a permutation of the buckets, the same on every
+  // rank. All were issued.
+  void SetOrder(std::vector<int> order) { reduce_.SetOrder(std::move(order)); }
+
+  TransferLog& log() { return *log_; }  // of the reductions
 
  private:
   void Execute(const GradReduce::Commands& commands);
@@ -63,12 +58,12 @@ class GradReducer final : public GradSink {
   BucketBuffer& buffer_;
   comm::ProcessGroup& group_;
   const Options options_;
-  const SecondsClock clock_;
+  const std::shared_ptr<TransferLog> log_;  // shared with completions in flight
   GradReduce reduce_;
   std::vector<int> pending_;  // ready, not issued: without overlap
   std::vector<comm::Work> works_;
-  std::vector<ReduceRecord> records_;
-  std::vector<int> issue_order_;
+  std::vector<int64_t> ids_;  // in the log, by bucket
+  int64_t step_ = 0;          // counts BeginStep
 };
 
 }  // namespace forerun

@@ -193,12 +193,12 @@ class GradReducerWorld : public testing::TestWithParam<ReduceCase> {
       RunBackward(reducer, plan, rank.rank, step, microbatches);
       for (int b = static_cast<int>(plan.buckets().size()) - 1; b >= 0; --b) {
         reducer.Wait(b, *rank.op.stream);
-        EXPECT_EQ(reducer.records()[b].reductions, step + 1);
+        EXPECT_EQ(reducer.log().records()[b].transfers, step + 1);
       }
       ExpectReduced(writer, step, microbatches);
     }
-    issued = reducer.TakeIssueOrder();
-    EXPECT_TRUE(reducer.TakeIssueOrder().empty());
+    issued = BucketsOf(reducer.log().TakeAllEvents());
+    EXPECT_TRUE(reducer.log().TakeAllEvents().empty());
     return absl::OkStatus();
   }
 
@@ -256,12 +256,12 @@ TEST_F(GradReducerTest, BucketsGoAsSoonAsTheyAreCompleteWithOverlapAndNotBeforeW
       rank.reducer.BeginStep(1);
       rank.reducer.Announce(0, parameters_.order());
       rank.Contribute(parameters_.named("optional"));
-      EXPECT_TRUE(rank.reducer.TakeIssueOrder().empty());
+      EXPECT_TRUE(rank.reducer.log().TakeAllEvents().empty());
       rank.Contribute(parameters_.named("last"));
-      EXPECT_EQ(rank.reducer.TakeIssueOrder().size(), overlap ? 1u : 0u);
+      EXPECT_EQ(rank.reducer.log().TakeAllEvents().size(), overlap ? 1u : 0u);
       for (const char* name : {"first", "bias", "cut"}) rank.Contribute(parameters_.named(name));
       rank.reducer.Wait(0, *context.op.stream);
-      EXPECT_EQ(rank.reducer.TakeIssueOrder().size(),
+      EXPECT_EQ(rank.reducer.log().TakeAllEvents().size(),
                 rank.plan.buckets().size() - (overlap ? 1 : 0));
       return absl::OkStatus();
     });

@@ -42,12 +42,11 @@ class ParamGate::Chain : public std::enable_shared_from_this<ParamGate::Chain> {
       : inputs_(std::move(inputs)),
         outputs_(std::move(outputs)),
         group_(group),
-        clock_(std::move(clock)),
+        log_(plan.bytes, std::move(clock)),
         sync_(std::move(plan)),
-        gathers_(inputs_.size()),
-        records_(inputs_.size()) {
-    for (size_t b = 0; b < records_.size(); ++b) records_[b].bytes = outputs_[b].bytes();
-  }
+        gathers_(inputs_.size()) {}
+
+  TransferLog& log() { return log_; }
 
   bool Current(int bucket) const {
     MutexLock lock(&mutex_);
@@ -84,26 +83,39 @@ class ParamGate::Chain : public std::enable_shared_from_this<ParamGate::Chain> {
 
   // Blocks until the bucket is current; throws GroupError.
   void WaitCurrent(int bucket, Stream& stream, absl::string_view reader) {
-    const double begin = clock_();
+    double begin;
     bool missed;
-    int64_t version;
+    int64_t version, id;
     {
       MutexLock lock(&mutex_);
-      if (sync_.Current(bucket)) return;
+      Gather& gather = gathers_[bucket];
+      const bool current = sync_.Current(bucket);
+      if (current && gather.wanted) return;
+      gather.wanted = true;
+      begin = log_.Now();
       version = sync_.version(bucket);
-      missed = !gathers_[bucket].queued;
-      Enqueue(sync_.OnWanted(bucket));
+      missed = !current && !gather.queued;
+      if (!current) Enqueue(sync_.OnWanted(bucket));
+      id = gather.id;
+      log_.Wanted(id, begin);
+      if (current) return;
     }
     Drain();
     const comm::Work work = Issued(bucket);
     work.Wait(stream);
     OnGathered(bucket, version);
+    log_.Waited(id, log_.Now() - begin, missed, reader);
+  }
+
+  std::vector<int> Order() const {
     MutexLock lock(&mutex_);
-    GatherRecord& record = records_[bucket];
-    ++record.waits;
-    record.misses += missed ? 1 : 0;
-    record.waited += clock_() - begin;
-    if (record.first_reader.empty()) record.first_reader = std::string(reader);
+    return sync_.plan().order;
+  }
+
+  // All buckets are current.
+  void SetOrder(std::vector<int> order) {
+    MutexLock lock(&mutex_);
+    sync_.SetOrder(std::move(order));
   }
 
   // No gather is issued any more, and none is being issued, once this returns. Memory is let go:
@@ -118,38 +130,21 @@ class ParamGate::Chain : public std::enable_shared_from_this<ParamGate::Chain> {
     gathers_.clear();
   }
 
-  std::vector<GatherRecord> Records() const {
-    MutexLock lock(&mutex_);
-    return records_;
-  }
-
-  void ResetRecords() {
-    MutexLock lock(&mutex_);
-    for (GatherRecord& record : records_) {
-      const int64_t bytes = record.bytes;
-      record = GatherRecord{};
-      record.bytes = bytes;
-    }
-  }
-
-  std::vector<int> TakeIssueOrder() {
-    MutexLock lock(&mutex_);
-    return std::exchange(issue_order_, {});
-  }
-
  private:
   // The gather of a bucket's current version.
   struct Gather {
     bool queued = false;
     bool issued = false;
     bool ended = false;
-    double issue_time = 0.0;
+    bool wanted = false;
+    int64_t id = -1;  // in the log
     comm::Work work;
   };
 
   void Enqueue(const std::vector<int>& started) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) {
     for (int bucket : started) {
       gathers_[bucket].queued = true;
+      gathers_[bucket].id = log_.Issued(bucket, sync_.version(bucket));
       queue_.push_back(bucket);
     }
   }
@@ -161,8 +156,7 @@ class ParamGate::Chain : public std::enable_shared_from_this<ParamGate::Chain> {
     while (!queue_.empty() && !stopped_) {
       const int bucket = queue_.front();
       queue_.pop_front();
-      issue_order_.push_back(bucket);
-      gathers_[bucket].issue_time = clock_();
+      log_.Started(gathers_[bucket].id);
       const int64_t version = sync_.version(bucket);
       mutex_.Unlock();
       comm::Work work = group_.AllGather(inputs_[bucket], outputs_[bucket]);
@@ -197,8 +191,7 @@ class ParamGate::Chain : public std::enable_shared_from_this<ParamGate::Chain> {
       Gather& gather = gathers_[bucket];
       if (gather.ended || !gather.queued) return;
       gather.ended = true;
-      ++records_[bucket].gathers;
-      records_[bucket].in_flight += clock_() - gather.issue_time;
+      log_.Ended(gather.id);
       Enqueue(sync_.OnGathered(bucket));
     }
     Drain();
@@ -208,7 +201,7 @@ class ParamGate::Chain : public std::enable_shared_from_this<ParamGate::Chain> {
   std::vector<Tensor> inputs_;
   std::vector<Tensor> outputs_;
   comm::ProcessGroup& group_;
-  const SecondsClock clock_;
+  TransferLog log_;
 
   mutable Mutex mutex_;
   CondVar changed_;
@@ -217,8 +210,6 @@ class ParamGate::Chain : public std::enable_shared_from_this<ParamGate::Chain> {
   bool draining_ ABSL_GUARDED_BY(mutex_) = false;
   bool stopped_ ABSL_GUARDED_BY(mutex_) = false;
   std::vector<Gather> gathers_ ABSL_GUARDED_BY(mutex_);
-  std::vector<GatherRecord> records_ ABSL_GUARDED_BY(mutex_);
-  std::vector<int> issue_order_ ABSL_GUARDED_BY(mutex_);
 };
 
 ParamGate::ParamGate(BucketBuffer& buffer, comm::ProcessGroup& group, const Options& options,
@@ -304,8 +295,12 @@ void ParamGate::Poison(int bucket) {
 }
 
 int64_t ParamGate::version(int bucket) const { return chain_->Version(bucket); }
-std::vector<GatherRecord> ParamGate::records() const { return chain_->Records(); }
-void ParamGate::ResetRecords() { chain_->ResetRecords(); }
-std::vector<int> ParamGate::TakeIssueOrder() { return chain_->TakeIssueOrder(); }
+TransferLog& ParamGate::log() { return chain_->log(); }
+std::vector<int> ParamGate::order() const { return chain_->Order(); }
+
+void ParamGate::SetOrder(std::vector<int> order, Stream& stream) {
+  for (int bucket : chain_->Order()) chain_->WaitCurrent(bucket, stream, "a new gather order");
+  chain_->SetOrder(std::move(order));
+}
 
 }  // namespace forerun

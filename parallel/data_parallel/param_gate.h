@@ -2,9 +2,7 @@
 #pragma once
 
 #include <cstdint>
-#include <functional>
 #include <memory>
-#include <string>
 #include <vector>
 
 #include "absl/status/status.h"
@@ -13,22 +11,9 @@
 #include "parallel/data_parallel/bucket_buffer.h"
 #include "parallel/data_parallel/lease_book.h"
 #include "parallel/data_parallel/param_sync.h"
+#include "parallel/data_parallel/transfer_log.h"
 
 namespace forerun {
-
-// Seconds from some fixed moment.
-using SecondsClock = std::function<double()>;
-
-// What happened to one bucket's gathers, summed over the steps since the last reset.
-struct GatherRecord {
-  int64_t bytes = 0;         // of one gather
-  int64_t gathers = 0;       // ended
-  int64_t waits = 0;         // a reader came before the gather had ended
-  int64_t misses = 0;        // of these: the chain had not even issued it
-  double waited = 0.0;       // seconds that readers were blocked: exposed time
-  double in_flight = 0.0;    // seconds from issue to end
-  std::string first_reader;  // who waited first
-};
 
 // The gate, and the driver of ParamSync: every value of a parameter leaves through Read, which
 // waits for the bucket's gather; every update goes Accept, write the shard, Publish.
@@ -65,11 +50,13 @@ class ParamGate final : public ParamReader {
   // After the last bucket of a step. Blocks until all is gathered where gathers do not overlap.
   void Finish(Stream& stream);
 
+  // The order of gathers, and of updates: forward order, until another is adopted. The new one is a
+  // permutation, the same on every rank; this waits until all buckets are current.
+  std::vector<int> order() const;
+  void SetOrder(std::vector<int> order, Stream& stream);
+
   int64_t version(int bucket) const;
-  std::vector<GatherRecord> records() const;  // by bucket
-  void ResetRecords();
-  // Buckets in the order in which their gathers were issued, since construction or the last call.
-  std::vector<int> TakeIssueOrder();
+  TransferLog& log();  // of the gathers
 
  private:
   class Chain;

@@ -167,7 +167,7 @@ TEST_P(ParamGateWorld, ReadsInAnyOrderSeeTheCurrentValuesAndRanksIssueOneSequenc
         }
       }
       for (int b = 0; b < self.buckets(); ++b) EXPECT_EQ(self.gate().version(b), kSteps);
-      issued[rank.rank] = self.gate().TakeIssueOrder();
+      issued[rank.rank] = BucketsOf(self.gate().log().TakeAllEvents());
       return absl::OkStatus();
     });
     ASSERT_TRUE(status.ok()) << status;
@@ -395,19 +395,19 @@ TEST_F(ManualGateTest, AReaderAheadOfTheChainAdvancesItThroughAllBeforeAndIsAMis
   const int bucket = rank->plan().BucketsOf(rank->plan().IndexOf(parameters_.named("bias")))[0];
   ASSERT_GT(bucket, 0);
   EXPECT_EQ(group_.works.size(), static_cast<size_t>(bucket + 1));
-  const GatherRecord record = rank->gate().records()[bucket];
+  const TransferRecord record = rank->gate().log().records()[bucket];
   EXPECT_EQ(record.waits, 1);
   EXPECT_EQ(record.misses, 1);
-  EXPECT_EQ(record.gathers, 1);
+  EXPECT_EQ(record.transfers, 1);
   EXPECT_EQ(record.first_reader, "bias");
   EXPECT_EQ(record.bytes, rank->plan().buckets()[bucket].bytes());
-  EXPECT_EQ(rank->gate().records()[0].gathers, 0) << "it is still in flight";
+  EXPECT_EQ(rank->gate().log().records()[0].transfers, 0) << "it is still in flight";
   Read(*rank, "first");
-  EXPECT_EQ(rank->gate().records()[0].waits, 1);
-  EXPECT_EQ(rank->gate().records()[0].misses, 0) << "the chain had passed it";
-  rank->gate().ResetRecords();
-  EXPECT_EQ(rank->gate().records()[bucket].waits, 0);
-  EXPECT_EQ(rank->gate().records()[bucket].bytes, record.bytes);
+  EXPECT_EQ(rank->gate().log().records()[0].waits, 1);
+  EXPECT_EQ(rank->gate().log().records()[0].misses, 0) << "the chain had passed it";
+  rank->gate().log().ResetRecords();
+  EXPECT_EQ(rank->gate().log().records()[bucket].waits, 0);
+  EXPECT_EQ(rank->gate().log().records()[bucket].bytes, record.bytes);
 }
 
 // What recompute does: reads in the backward pass what the forward pass has read.

@@ -49,8 +49,18 @@ class Collector {
     result_.grad_norms.push_back(metrics.grad_norm);
   }
 
+  void AddTransfers(int rank, const std::vector<TransferEvent>& gathers,
+                    const std::vector<TransferEvent>& reductions) {
+    MutexLock lock(&mutex_);
+    for (const TransferEvent& event : gathers) result_.gathers[rank].push_back(event.bucket);
+    for (const TransferEvent& event : reductions) result_.reductions[rank].push_back(event.bucket);
+  }
+
   absl::Status AddRank(const OpContext& context, RankTrainer& trainer) {
     const uint64_t checksum = trainer.ParamChecksum();
+    DataParallel& parallel = trainer.data_parallel();
+    AddTransfers(trainer.parallel().rank(), parallel.gate().log().TakeAllEvents(),
+                 parallel.reducer().log().TakeAllEvents());
     FR_RETURN_IF_ERROR(trainer.state()[0]->Save([&](const StatePiece& piece) {
       const Tensor values = Cast(context, piece.values, DType::kF32);
       MutexLock lock(&mutex_);
@@ -62,11 +72,9 @@ class Collector {
     MutexLock lock(&mutex_);
     const int rank = trainer.parallel().rank();
     result_.checksum = checksum;
-    result_.gathers[rank] = trainer.data_parallel().gate().TakeIssueOrder();
-    result_.reductions[rank] = trainer.data_parallel().reducer().TakeIssueOrder();
     result_.buckets[rank] = static_cast<int>(trainer.data_parallel().plan().buckets().size());
     if (rank == 0) {
-      for (const GatherRecord& record : trainer.data_parallel().gate().records()) {
+      for (const TransferRecord& record : trainer.data_parallel().gate().log().records()) {
         result_.exposed_gathers_of_rank0 += record.waits;
       }
     }
@@ -105,6 +113,9 @@ absl::Status RunRank(const JobSpec& spec, comm::GroupFactory& factory, Collector
         const StepMetrics metrics,
         trainer->TrainStep(i, spec.lr, dataset, (i - 1) * spec.options.global_batch_size));
     if (factory.rank() == 0) collector.AddStep(metrics);
+    DataParallel& parallel = trainer->data_parallel();
+    collector.AddTransfers(factory.rank(), parallel.gate().log().TakeEvents(),
+                           parallel.reducer().log().TakeEvents());
   }
   if (spec.inspect) FR_RETURN_IF_ERROR(spec.inspect(*trainer, spec.iterations));
   return collector.AddRank(runtime.ops, *trainer);
