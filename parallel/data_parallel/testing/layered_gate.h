@@ -1,0 +1,45 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <vector>
+
+#include "core/nn/registry.h"
+#include "core/ops/op_context.h"
+#include "parallel/comm/process_group.h"
+#include "parallel/data_parallel/bucket_buffer.h"
+#include "parallel/data_parallel/bucket_plan.h"
+#include "parallel/data_parallel/param_gate.h"
+
+namespace forerun {
+
+// A ParamGate over the plainest model there is: layers that run one after the other, each with one
+// parameter, which is one bucket. Planned as any model: from a recorded forward order, whatever the
+// order of registration. For tests and benches of what gathers cost.
+class LayeredGate {
+ public:
+  struct Layers {
+    std::vector<int64_t> numel;     // by layer, in forward order
+    std::vector<int> registration;  // the layer that was registered first, second, ...
+  };
+
+  // Context, group and clock outlive it.
+  LayeredGate(const Layers& layers, const OpContext& op, comm::ProcessGroup& group,
+              const ParamGate::Options& options, SecondsClock clock);
+
+  ParamGate& gate() { return *gate_; }
+  const BucketPlan& plan() const { return *plan_; }
+  // A layer's only parameter and bucket.
+  const Parameter& parameter(int layer) const { return *parameters_[layer]; }
+  int bucket(int layer) const { return plan_->BucketsOf(plan_->IndexOf(parameter(layer)))[0]; }
+
+ private:
+  ParameterRegistry registry_;
+  std::vector<const Parameter*> parameters_;  // by layer
+  std::unique_ptr<BucketPlan> plan_;
+  std::unique_ptr<BucketBuffer> buffer_;
+  std::unique_ptr<ParamGate> gate_;
+};
+
+}  // namespace forerun
