@@ -64,7 +64,7 @@ void RegisterAll() {
         small_first.numel[0] /= 4;
         Register("virtual-small-first/" + name, small_first, BM_Virtual);
         SyncCase updated = equal;
-        updated.update = kCompute / 8;
+        updated.update = milliseconds(3);
         Register("virtual-with-update/" + name, updated, BM_Virtual);
         if (layers == 8) Register("wall/" + name, equal, BM_Wall);
       }
