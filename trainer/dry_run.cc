@@ -91,8 +91,7 @@ std::string DescribePlan(const BucketPlan& plan) {
 // One rank of a stage: its chunk, planned as it would be.
 absl::StatusOr<std::string> DescribeStage(const Arguments& arguments, const Grid& grid, int stage,
                                           const ChunkFactory& make_chunk, int live_microbatches) {
-  std::vector<comm::FakeOp> operations;
-  comm::FakeGroupFactory factory(grid.RankAt({0, 0, stage}), grid.world_size(), &operations);
+  comm::FakeGroupFactory factory(grid.RankAt({0, 0, stage}), grid.world_size());
   const ParallelContext parallel(grid, factory);
   FR_ASSIGN_OR_RETURN(const std::unique_ptr<ModelChunk> chunk, make_chunk(parallel));
   FR_ASSIGN_OR_RETURN(

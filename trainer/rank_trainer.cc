@@ -60,8 +60,7 @@ absl::StatusOr<std::unique_ptr<RankTrainer>> RankTrainer::Create(
 
 absl::Status RankTrainer::Build(comm::GroupFactory& factory, const Grid& grid,
                                 const ChunkFactory& make_chunk) {
-  std::vector<comm::FakeOp> operations;
-  comm::FakeGroupFactory fake(factory.rank(), factory.world_size(), &operations);
+  comm::FakeGroupFactory fake(factory.rank(), factory.world_size());
   const ParallelContext meta_parallel(grid, fake);
   FR_ASSIGN_OR_RETURN(const std::unique_ptr<ModelChunk> meta_chunk, make_chunk(meta_parallel));
   FR_ASSIGN_OR_RETURN(

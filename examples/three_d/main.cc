@@ -48,8 +48,7 @@ absl::StatusOr<std::unique_ptr<GptChunk>> MakeChunk(const ParallelContext& paral
 // train.
 absl::StatusOr<ForwardOrderGraph> RecordOrder(const ParallelContext& place,
                                               absl::Span<const Parameter* const> parameters) {
-  std::vector<comm::FakeOp> log;
-  comm::FakeGroupFactory fake(place.rank(), place.grid().world_size(), &log);
+  comm::FakeGroupFactory fake(place.rank(), place.grid().world_size());
   const ParallelContext parallel(place.grid(), fake);
   FR_ASSIGN_OR_RETURN(const auto chunk, MakeChunk(parallel));
   InlineStream stream(Device{DeviceKind::kMeta});

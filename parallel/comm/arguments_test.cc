@@ -19,8 +19,7 @@ class Arguments : public testing::Test {
  protected:
   static std::string Text(const absl::Status& status) { return std::string(status.message()); }
 
-  std::vector<FakeOp> log_;
-  FakeGroupFactory factory_{1, 4, &log_};
+  FakeGroupFactory factory_{1, 4};
   const std::unique_ptr<ProcessGroup> group_ = factory_.Create("tp", {0, 1, 2, 3});
 };
 

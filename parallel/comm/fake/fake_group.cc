@@ -2,6 +2,7 @@
 #include "parallel/comm/fake/fake_group.h"
 
 #include <algorithm>
+#include <utility>
 
 #include "core/base/check.h"
 #include "parallel/comm/arguments.h"
@@ -12,10 +13,25 @@ namespace {
 
 void Require(const absl::Status& arguments) { FR_CHECK(arguments.ok()) << arguments.message(); }
 
+// Ends as `status` says, in the first wait for it.
+class EndsWhenWaited final : public CompletableWork {
+ public:
+  explicit EndsWhenWaited(absl::Status status)
+      : CompletableWork(absl::nullopt), status_(std::move(status)) {}
+
+  void Synchronize() override {
+    Complete(status_);
+    CompletableWork::Synchronize();
+  }
+
+ private:
+  const absl::Status status_;
+};
+
 class FakeGroup final : public ProcessGroup {
  public:
-  FakeGroup(std::string name, int rank, int size, std::vector<FakeOp>* log)
-      : name_(std::move(name)), rank_(rank), size_(size), log_(log) {}
+  FakeGroup(std::string name, int rank, int size, FakeEnd end)
+      : name_(std::move(name)), rank_(rank), size_(size), end_(end) {}
 
   const std::string& name() const override { return name_; }
   int rank() const override { return rank_; }
@@ -23,54 +39,41 @@ class FakeGroup final : public ProcessGroup {
   Arithmetic arithmetic() const override { return Arithmetic::kOrdered; }
 
   Work AllReduce(const Tensor& tensor, ReduceOp) override {
-    Require(CheckAllReduce(*this, tensor));
-    return Log(OpKind::kAllReduce, tensor);
+    return Issue(CheckAllReduce(*this, tensor));
   }
   Work AllGather(const Tensor& input, const Tensor& output) override {
-    Require(CheckAllGather(*this, input, output));
-    return Log(OpKind::kAllGather, output);
+    return Issue(CheckAllGather(*this, input, output));
   }
   Work ReduceScatter(const Tensor& input, const Tensor& output, ReduceOp) override {
-    Require(CheckReduceScatter(*this, input, output));
-    return Log(OpKind::kReduceScatter, input);
+    return Issue(CheckReduceScatter(*this, input, output));
   }
   Work Broadcast(const Tensor& tensor, int root) override {
-    Require(CheckBroadcast(*this, tensor, root));
-    return Log(OpKind::kBroadcast, tensor, root);
+    return Issue(CheckBroadcast(*this, tensor, root));
   }
   Work Send(const Tensor& tensor, int peer) override {
-    Require(CheckSend(*this, tensor, peer));
-    return Log(OpKind::kSend, tensor, peer);
+    return Issue(CheckSend(*this, tensor, peer));
   }
   Work Recv(const Tensor& tensor, int peer) override {
-    Require(CheckRecv(*this, tensor, peer));
-    return Log(OpKind::kRecv, tensor, peer);
+    return Issue(CheckRecv(*this, tensor, peer));
   }
-  Work Barrier() override {
-    log_->push_back({name_, OpKind::kBarrier});
-    return Ended();
-  }
+  Work Barrier() override { return Issue(absl::OkStatus()); }
   void Abort(const absl::Status& status) override {
     if (status_.ok()) status_ = status;
   }
 
  private:
-  Work Log(OpKind kind, const Tensor& tensor, int peer = -1) {
-    log_->push_back({name_, kind, peer, tensor.bytes(), tensor.dtype()});
-    return Ended();
-  }
-
-  Work Ended() const {
-    if (status_.ok()) return Work();
-    const auto failed = std::make_shared<CompletableWork>(absl::nullopt);
-    failed->Complete(status_);
-    return Work(failed);
+  Work Issue(const absl::Status& arguments) const {
+    Require(arguments);
+    if (status_.ok() && end_ == FakeEnd::kAtOnce) return Work();
+    const auto work = std::make_shared<EndsWhenWaited>(status_);
+    if (end_ == FakeEnd::kAtOnce) work->Complete(status_);
+    return Work(work);
   }
 
   const std::string name_;
   const int rank_;
   const int size_;
-  std::vector<FakeOp>* const log_;
+  const FakeEnd end_;
   absl::Status status_;
 };
 
@@ -81,7 +84,7 @@ std::unique_ptr<ProcessGroup> FakeGroupFactory::Create(const std::string& name,
   const auto found = std::find(members.begin(), members.end(), rank_);
   FR_CHECK(found != members.end()) << "rank " << rank_ << " is not a member of group " << name;
   return std::make_unique<FakeGroup>(name, static_cast<int>(found - members.begin()),
-                                     static_cast<int>(members.size()), log_);
+                                     static_cast<int>(members.size()), end_);
 }
 
 }  // namespace forerun::comm

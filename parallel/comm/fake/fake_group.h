@@ -3,31 +3,25 @@
 
 #include <memory>
 #include <string>
-#include <vector>
 
-#include "core/tensor/dtype.h"
 #include "parallel/comm/group_factory.h"
 #include "parallel/comm/process_group.h"
 
 namespace forerun::comm {
 
-// One operation that was issued to a fake group.
-struct FakeOp {
-  std::string group;
-  OpKind kind = OpKind::kBarrier;
-  int peer = -1;      // of a message or the root of a broadcast
-  int64_t bytes = 0;  // of the output, or of what is sent
-  DType dtype = DType::kU8;
-};
+// When an operation of a fake group ends. kWhenWaited: in the first wait for it, which then runs
+// its callbacks; so a rank goes the way of one whose operations take long, and every wait that it
+// may come to is a wait.
+enum class FakeEnd : uint8_t { kAtOnce, kWhenWaited };
 
-// Groups in which nothing moves and everything ends at once: any rank of a world of any size, alone
-// in its process, on meta tensors or on real ones whose values then do not matter. What was issued
-// is written down, in order, in a log that the caller owns and that outlives the groups. An aborted
-// group's later operations have failed at once. One thread.
+// Groups in which nothing moves: any rank of a world of any size, alone in its process, on meta
+// tensors or on real ones whose values then do not matter. An aborted group's later operations end
+// with its error. What is issued can be written down by a RecordingGroupFactory around this. One
+// thread.
 class FakeGroupFactory final : public GroupFactory {
  public:
-  FakeGroupFactory(int rank, int world_size, std::vector<FakeOp>* log)
-      : rank_(rank), world_size_(world_size), log_(log) {}
+  FakeGroupFactory(int rank, int world_size, FakeEnd end = FakeEnd::kAtOnce)
+      : rank_(rank), world_size_(world_size), end_(end) {}
   int rank() const override { return rank_; }
   int world_size() const override { return world_size_; }
   std::unique_ptr<ProcessGroup> Create(const std::string& name,
@@ -36,7 +30,7 @@ class FakeGroupFactory final : public GroupFactory {
  private:
   const int rank_;
   const int world_size_;
-  std::vector<FakeOp>* const log_;
+  const FakeEnd end_;
 };
 
 }  // namespace forerun::comm

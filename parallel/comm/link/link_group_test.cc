@@ -14,6 +14,7 @@
 #include "parallel/comm/completable_work.h"
 #include "parallel/comm/fake/fake_group.h"
 #include "parallel/comm/link/virtual_clock.h"
+#include "parallel/comm/program/recording_group.h"
 
 namespace forerun::comm {
 namespace {
@@ -31,14 +32,14 @@ class LinkGroup : public testing::Test {
     return std::make_shared<Link>(Link::Options{Ns(100), 1e9}, clock_);
   }
   std::unique_ptr<ProcessGroup> Group(const std::string& name, std::shared_ptr<Link> link) {
-    return LinkGroupFactory(fake_, std::move(link)).Create(name, {0, 1, 2, 3});
+    return LinkGroupFactory(recorded_, std::move(link)).Create(name, {0, 1, 2, 3});
   }
   // 400 bytes over four ranks: 300 on the wire.
   static Work Gather(ProcessGroup& group) { return group.AllGather(Meta(100), Meta(400)); }
 
   VirtualClock clock_;
-  std::vector<FakeOp> log_;
-  FakeGroupFactory fake_{0, 4, &log_};
+  FakeGroupFactory fake_{0, 4};
+  RecordingGroupFactory recorded_{fake_};
   const std::shared_ptr<Link> link_ = MakeLink();
 };
 
@@ -71,7 +72,7 @@ TEST_F(LinkGroup, EachKindTakesLatencyAndItsWireBytes) {
   EXPECT_EQ(time_of(group->Send(floats, 1)), Ns(500));
   EXPECT_EQ(time_of(group->Recv(floats, 3)), Ns(500));
   EXPECT_EQ(time_of(group->Barrier()), Ns(100));
-  EXPECT_EQ(log_.size(), 7u);
+  EXPECT_EQ(recorded_.program().operation_count(), 7);
 }
 
 TEST_F(LinkGroup, OperationsOfGroupsThatShareALinkFollowEachOther) {

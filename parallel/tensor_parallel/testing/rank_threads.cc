@@ -30,14 +30,7 @@ void ForEachRank(int ranks, absl::FunctionRef<void(comm::ProcessGroup&)> body) {
 }
 
 std::shared_ptr<comm::ProcessGroup> FakeGroup(int rank, int size) {
-  struct Fake {
-    std::vector<comm::FakeOp> log;
-    std::unique_ptr<comm::ProcessGroup> group;
-  };
-  const auto fake = std::make_shared<Fake>();
-  comm::FakeGroupFactory factory(rank, size, &fake->log);
-  fake->group = factory.Create("tp", AllRanks(size));
-  return {fake, fake->group.get()};
+  return comm::FakeGroupFactory(rank, size).Create("tp", AllRanks(size));
 }
 
 }  // namespace forerun
