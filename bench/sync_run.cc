@@ -61,8 +61,7 @@ T Median(const std::vector<SyncResult>& steps, T SyncResult::*figure) {
 SyncResult RunVirtual(const SyncCase& sync_case, GatherPolicy policy) {
   comm::VirtualClock clock;
   const TestDevice device(DeviceKind::kCpu);
-  std::vector<comm::FakeOp> log;
-  comm::FakeGroupFactory fake(0, 2, &log);
+  comm::FakeGroupFactory fake(0, 2);
   comm::LinkGroupFactory linked(fake, std::make_shared<comm::Link>(sync_case.link, clock));
   const std::unique_ptr<comm::ProcessGroup> group = linked.Create("dp", {0, 1});
   const SecondsClock now = SecondsOf(clock);
