@@ -59,8 +59,7 @@ absl::StatusOr<DistributedOptimizer::StepResult> DistributedOptimizer::Step(int6
   if (!std::isfinite(result.grad_norm)) return result;
   FR_RETURN_IF_ERROR(gate_.CheckNoLeases());
   const float scale = ClipFactor(result.grad_norm, options_.clip_grad);
-  for (size_t b = 0; b < states_.size(); ++b) {
-    const int bucket = static_cast<int>(b);
+  for (int bucket : gate_.order()) {
     gate_.Accept(bucket, *context_.stream);
     Update(bucket, step, lr, scale);
     gate_.Publish(bucket);

@@ -3,6 +3,7 @@
 
 #include <utility>
 
+#include "core/autograd/param_reader.h"
 #include "core/ops/copy.h"
 
 namespace forerun {
@@ -23,14 +24,20 @@ pipeline::ActivationSpec ChunkStage::Activation(int microbatch, int) const {
 Tensor ChunkStage::Forward(int microbatch, int chunk, const Tensor& input) {
   Pass pass;
   pass.input = step_.training && input.defined() ? pass.tape.Leaf(input) : Value{input};
-  const ForwardContext context{
-      context_,      data_parallel_.gate(),          step_.training ? &pass.tape : nullptr,
-      step_.random,  step_.first_sample[microbatch], step_.global_batch,
-      step_.training};
+  ParamReader& reader = step_.training ? data_parallel_.forward_passes().Begin(chunk)
+                                       : static_cast<ParamReader&>(data_parallel_.gate());
+  const ForwardContext context{context_,
+                               reader,
+                               step_.training ? &pass.tape : nullptr,
+                               step_.random,
+                               step_.first_sample[microbatch],
+                               step_.global_batch,
+                               step_.training};
   pass.output = chunk_.Forward(context, pass.input, step_.microbatches[microbatch]);
   const Tensor output = pass.output.tensor;
   if (chunk_.last()) loss_sum_ += *output.data<float>();
   if (step_.training) {
+    data_parallel_.forward_passes().End(chunk);
     data_parallel_.reducer().Announce(chunk, pass.tape.contributions());
     passes_[microbatch] = std::move(pass);
   }

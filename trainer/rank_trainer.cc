@@ -175,6 +175,7 @@ absl::StatusOr<StepMetrics> RankTrainer::TrainStep(int64_t iteration, double lr,
     return absl::DataLossError(
         absl::StrCat("the loss is ", metrics.loss, " at iteration ", iteration));
   }
+  FR_RETURN_IF_ERROR(data_parallel_->forward_passes().EndOfStep(context_));
   FR_ASSIGN_OR_RETURN(const DistributedOptimizer::StepResult result,
                       optimizer_->Step(iteration, lr));
   metrics.grad_norm = result.grad_norm;

@@ -52,6 +52,10 @@ absl::StatusOr<std::unique_ptr<DataParallel>> DataParallel::Create(
   gate.poison = options.poison_stale_params;
   result->gate_ =
       std::make_unique<ParamGate>(*result->buffer_, *groups.gather, gate, std::move(clock));
+  std::vector<const ForwardOrderGraph*> graphs;
+  for (const Chunk& chunk : result->chunks_) graphs.push_back(&chunk.graph);
+  result->forward_passes_ = std::make_unique<ForwardPasses>(
+      graphs, options.forward_order, *result->gate_, *result->reducer_, *groups.gather);
   return result;
 }
 

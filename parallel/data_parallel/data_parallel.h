@@ -12,7 +12,9 @@
 #include "parallel/data_parallel/bucket_buffer.h"
 #include "parallel/data_parallel/bucket_plan.h"
 #include "parallel/data_parallel/forward_order.h"
+#include "parallel/data_parallel/forward_passes.h"
 #include "parallel/data_parallel/grad_reducer.h"
+#include "parallel/data_parallel/order_watch.h"
 #include "parallel/data_parallel/param_gate.h"
 #include "parallel/data_parallel/transfer_log.h"
 
@@ -24,6 +26,7 @@ struct DataParallelOptions {
   bool overlap_param_gather = true;
   absl::optional<int64_t> bucket_numel;  // --ddp-bucket-size; unset: chosen from the model
   bool poison_stale_params = false;
+  ForwardOrderMode forward_order = ForwardOrderMode::kWarn;  // --forward-order
 };
 
 // The groups that one rank's data parallelism talks over. `gather` has the data-parallel ranks
@@ -57,6 +60,7 @@ class DataParallel {
   BucketBuffer& buffer() { return *buffer_; }
   ParamGate& gate() { return *gate_; }
   GradReducer& reducer() { return *reducer_; }
+  ForwardPasses& forward_passes() { return *forward_passes_; }
   // Which shard of every bucket this rank updates.
   int shard() const { return shard_; }
 
@@ -70,6 +74,7 @@ class DataParallel {
   std::unique_ptr<BucketBuffer> buffer_;
   std::unique_ptr<GradReducer> reducer_;
   std::unique_ptr<ParamGate> gate_;
+  std::unique_ptr<ForwardPasses> forward_passes_;
 };
 
 // The bucket plan that Create makes, without memory or messages: for dry runs.

@@ -9,6 +9,7 @@
 #include "core/autograd/param_reader.h"
 #include "parallel/comm/process_group.h"
 #include "parallel/data_parallel/bucket_buffer.h"
+#include "parallel/data_parallel/bucket_plan.h"
 #include "parallel/data_parallel/lease_book.h"
 #include "parallel/data_parallel/param_sync.h"
 #include "parallel/data_parallel/transfer_log.h"
@@ -55,6 +56,7 @@ class ParamGate final : public ParamReader {
   std::vector<int> order() const;
   void SetOrder(std::vector<int> order, Stream& stream);
 
+  const BucketPlan& plan() const { return buffer_.plan(); }
   int64_t version(int bucket) const;
   TransferLog& log();  // of the gathers
 
