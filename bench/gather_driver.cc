@@ -7,6 +7,7 @@
 #include "bench/one_ahead_chain.h"
 #include "core/base/check.h"
 #include "parallel/comm/work.h"
+#include "parallel/data_parallel/param_gate.h"
 #include "parallel/data_parallel/testing/layered_gate.h"
 
 namespace forerun {
@@ -31,8 +32,8 @@ class GateDriver final : public GatherDriver {
     model_.gate().Read(parameter, stream_, parameter.name());
   }
   std::vector<double> TakeWaited() override {
-    const std::vector<GatherRecord> records = model_.gate().records();
-    model_.gate().ResetRecords();
+    const std::vector<TransferRecord> records = model_.gate().log().records();
+    model_.gate().log().ResetRecords();
     std::vector<double> waited;
     for (int layer = 0; layer < layers_; ++layer) {
       waited.push_back(records[model_.bucket(layer)].waited);

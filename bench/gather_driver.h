@@ -9,7 +9,7 @@
 #include "bench/sync_case.h"
 #include "core/ops/op_context.h"
 #include "parallel/comm/process_group.h"
-#include "parallel/data_parallel/param_gate.h"
+#include "parallel/data_parallel/transfer_log.h"
 
 namespace forerun {
 

@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <numeric>
 
+#include "bench/step_bound.h"
 #include "core/base/check.h"
 #include "core/random/random.h"
 
@@ -27,10 +28,9 @@ double SyncCase::GatherSeconds(int layer) const {
 }
 
 double SyncCase::BoundSeconds() const {
-  double gathers = 0.0;
-  for (int layer = 0; layer < layers(); ++layer) gathers += GatherSeconds(layer);
-  return std::max(Seconds(compute) * layers(), gathers) + Seconds(update) * layers() +
-         GatherSeconds(0);
+  StepWork work{.forward = Seconds(compute) * layers(), .update = Seconds(update) * layers()};
+  for (int layer = 0; layer < layers(); ++layer) work.gathers.push_back(GatherSeconds(layer));
+  return forerun::BoundSeconds(work);
 }
 
 std::vector<std::string> RegistrationNames() {

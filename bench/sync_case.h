@@ -21,9 +21,7 @@ struct SyncCase {
 
   int layers() const { return static_cast<int>(numel.size()); }
   double GatherSeconds(int layer) const;  // on the link, alone
-  // DESIGN section 6 for a step without a backward pass: max(forward, gathers) + update + the
-  // first gather, which no order can hide from a chain that waits for the update.
-  double BoundSeconds() const;
+  double BoundSeconds() const;            // step_bound.h, of a step without a backward pass
 };
 
 // Orders of registration, by name: "in-order", "late-norm" (the middle layer is registered last),

@@ -13,6 +13,7 @@
 #include "parallel/comm/link/virtual_clock.h"
 #include "parallel/comm/link/wall_clock.h"
 #include "parallel/data_parallel/testing/rank_job.h"
+#include "parallel/data_parallel/transfer_log.h"
 
 namespace forerun {
 namespace {

@@ -17,6 +17,14 @@ struct ExposedTime {
   double pipeline_ms = 0.0;      // in receives
 };
 
+// Milliseconds of a step by what a rank was at, waits for gathers and reductions included, those
+// in the pipeline's receives not. Between steps, and between microbatches, there is more.
+struct StepPhases {
+  double forward_ms = 0.0;
+  double backward_ms = 0.0;
+  double update_ms = 0.0;  // all after the last backward pass
+};
+
 // One training step, the same on every rank but for the times, which are rank 0's.
 struct StepMetrics {
   int64_t iteration = 0;  // from 1
@@ -27,6 +35,7 @@ struct StepMetrics {
   double step_ms = 0.0;
   double tokens_per_second = 0.0;
   ExposedTime exposed;
+  StepPhases phases;
 };
 
 // A line in Megatron-LM's form, numbers of one log interval averaged by the caller.

@@ -27,6 +27,17 @@ Tensor MetaTokens(const OpContext& meta, int64_t s, int64_t b) {
   return meta.Empty({s, b}, DType::kI32);
 }
 
+StepPhases PhasesOf(const pipeline::StageRun& run, double update_seconds) {
+  StepPhases phases;
+  for (const pipeline::ActionRecord& record : run.actions) {
+    const bool forward = record.action.kind == pipeline::ActionKind::kForward;
+    (forward ? phases.forward_ms : phases.backward_ms) +=
+        (record.end - record.start - record.waited) * 1e3;
+  }
+  phases.update_ms = update_seconds * 1e3;
+  return phases;
+}
+
 }  // namespace
 
 absl::StatusOr<ForwardOrderGraph> RecordChunkOrder(const ModelChunk& meta_chunk, int64_t seq_length,
@@ -170,24 +181,30 @@ absl::StatusOr<StepMetrics> RankTrainer::TrainStep(int64_t iteration, double lr,
   metrics.iteration = iteration;
   metrics.consumed_samples = consumed + options_.global_batch_size;
   metrics.lr = lr;
-  metrics.loss = MeanLoss(stage.loss_sum(), 1);
+  const double update_begin = clock_();
+  // Waited for after the reductions: on the same wire it comes behind them, and their time is not
+  // the loss's.
+  const LossSum loss = SumLoss(stage.loss_sum());
+  FR_RETURN_IF_ERROR(data_parallel_->forward_passes().EndOfStep(context_));
+  FR_ASSIGN_OR_RETURN(const DistributedOptimizer::StepResult result,
+                      optimizer_->Step(iteration, lr));
+  metrics.loss = MeanLoss(loss, 1);
   if (!std::isfinite(metrics.loss)) {
     return absl::DataLossError(
         absl::StrCat("the loss is ", metrics.loss, " at iteration ", iteration));
   }
-  FR_RETURN_IF_ERROR(data_parallel_->forward_passes().EndOfStep(context_));
-  FR_ASSIGN_OR_RETURN(const DistributedOptimizer::StepResult result,
-                      optimizer_->Step(iteration, lr));
   metrics.grad_norm = result.grad_norm;
   if (!result.updated) {
     return absl::DataLossError(
         absl::StrCat("the gradient norm is ", metrics.grad_norm, " at iteration ", iteration));
   }
-  metrics.step_ms = (clock_() - begin) * 1e3;
+  const double end = clock_();
+  metrics.step_ms = (end - begin) * 1e3;
   metrics.tokens_per_second =
       static_cast<double>(options_.global_batch_size * options_.seq_length) /
       (metrics.step_ms / 1e3);
   metrics.exposed = TakeExposed(run);
+  metrics.phases = PhasesOf(run, end - update_begin);
   return metrics;
 }
 
@@ -201,17 +218,22 @@ absl::StatusOr<double> RankTrainer::Evaluate(const Dataset& dataset, int64_t bat
     executor.Run(evaluation_actions_, /*chunks=*/1, stage);
     loss_sum += stage.loss_sum();
   }
-  return MeanLoss(loss_sum, batches);
+  return MeanLoss(SumLoss(loss_sum), batches);
 }
 
-double RankTrainer::MeanLoss(double loss_sum, int64_t batches) {
+RankTrainer::LossSum RankTrainer::SumLoss(double loss_sum) {
   // The last stage's tensor-parallel ranks all have the loss; one of them counts.
-  const Tensor total = context_.Empty({1}, DType::kF64);
-  *total.mutable_data<double>() = parallel_->at().tp == 0 ? loss_sum : 0.0;
-  parallel_->world().AllReduce(total, comm::ReduceOp::kSum).Wait(*context_.stream);
+  LossSum sum{context_.Empty({1}, DType::kF64), {}};
+  *sum.total.mutable_data<double>() = parallel_->at().tp == 0 ? loss_sum : 0.0;
+  sum.work = parallel_->world().AllReduce(sum.total, comm::ReduceOp::kSum);
+  return sum;
+}
+
+double RankTrainer::MeanLoss(const LossSum& sum, int64_t batches) {
+  sum.work.Wait(*context_.stream);
   const double microbatches =
       static_cast<double>(batches * microbatches_ * parallel_->grid().dp_size());
-  return *total.data<double>() / microbatches;
+  return *sum.total.data<double>() / microbatches;
 }
 
 ExposedTime RankTrainer::TakeExposed(const pipeline::StageRun& run) {

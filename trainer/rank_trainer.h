@@ -11,10 +11,12 @@
 #include "absl/status/statusor.h"
 #include "core/ops/op_context.h"
 #include "core/tensor/stateful.h"
+#include "core/tensor/tensor.h"
 #include "data/dataset.h"
 #include "models/chunk.h"
 #include "optim/distributed_optimizer.h"
 #include "parallel/comm/group_factory.h"
+#include "parallel/comm/work.h"
 #include "parallel/data_parallel/data_parallel.h"
 #include "parallel/data_parallel/parameter_state.h"
 #include "parallel/pipeline/executor.h"
@@ -72,6 +74,12 @@ class RankTrainer {
   double Now() const { return clock_(); }
 
  private:
+  // A sum over the world that has been issued.
+  struct LossSum {
+    Tensor total;
+    comm::Work work;
+  };
+
   RankTrainer(const OpContext& context, const RankTrainerOptions& options)
       : context_(context), options_(options) {}
   absl::Status Build(comm::GroupFactory& factory, const Grid& grid, const ChunkFactory& make_chunk);
@@ -80,7 +88,8 @@ class RankTrainer {
   bool Owns(const Parameter& parameter) const;
   absl::StatusOr<ChunkStage::Step> StepOf(const Dataset& dataset, int64_t consumed, bool training,
                                           int64_t iteration) const;
-  double MeanLoss(double loss_sum, int64_t batches);
+  LossSum SumLoss(double loss_sum);
+  double MeanLoss(const LossSum& sum, int64_t batches);
   ExposedTime TakeExposed(const pipeline::StageRun& run);
 
   const OpContext& context_;

@@ -11,6 +11,7 @@
 #include "parallel/data_parallel/bucket_buffer.h"
 #include "parallel/data_parallel/bucket_plan.h"
 #include "parallel/data_parallel/param_gate.h"
+#include "parallel/data_parallel/transfer_log.h"
 
 namespace forerun {
 
