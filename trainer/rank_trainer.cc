@@ -182,19 +182,19 @@ absl::StatusOr<StepMetrics> RankTrainer::TrainStep(int64_t iteration, double lr,
   metrics.consumed_samples = consumed + options_.global_batch_size;
   metrics.lr = lr;
   const double update_begin = clock_();
-  // Waited for after the reductions: on the same wire it comes behind them, and their time is not
-  // the loss's.
-  const LossSum loss = SumLoss(stage.loss_sum());
   FR_RETURN_IF_ERROR(data_parallel_->forward_passes().EndOfStep(context_));
-  FR_ASSIGN_OR_RETURN(const DistributedOptimizer::StepResult result,
-                      optimizer_->Step(iteration, lr));
+  // The loss comes behind the reductions on the same wire; waited for after them it costs nothing,
+  // and their time is booked as theirs.
+  const LossSum loss = SumLoss(stage.loss_sum());
+  const absl::StatusOr<DistributedOptimizer::StepResult> result = optimizer_->Step(iteration, lr);
   metrics.loss = MeanLoss(loss, 1);
   if (!std::isfinite(metrics.loss)) {
     return absl::DataLossError(
         absl::StrCat("the loss is ", metrics.loss, " at iteration ", iteration));
   }
-  metrics.grad_norm = result.grad_norm;
-  if (!result.updated) {
+  FR_RETURN_IF_ERROR(result.status());
+  metrics.grad_norm = result->grad_norm;
+  if (!result->updated) {
     return absl::DataLossError(
         absl::StrCat("the gradient norm is ", metrics.grad_norm, " at iteration ", iteration));
   }
