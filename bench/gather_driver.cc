@@ -8,7 +8,7 @@
 #include "core/base/check.h"
 #include "parallel/comm/work.h"
 #include "parallel/data_parallel/param_gate.h"
-#include "parallel/data_parallel/testing/layered_gate.h"
+#include "parallel/data_parallel/testing/layered_rank.h"
 
 namespace forerun {
 namespace {
@@ -16,10 +16,9 @@ namespace {
 class GateDriver final : public GatherDriver {
  public:
   GateDriver(const SyncCase& sync_case, const OpContext& op, comm::ProcessGroup& group,
-             const ParamGate::Options& options, SecondsClock clock)
+             bool overlap, const SecondsClock& clock)
       : stream_(*op.stream),
-        layers_(sync_case.layers()),
-        model_({sync_case.numel, sync_case.registration}, op, group, options, std::move(clock)) {}
+        model_({sync_case.numel, sync_case.registration}, op, group, overlap, clock) {}
 
   void Update(int layer, absl::FunctionRef<void()> write) override {
     model_.gate().Accept(model_.bucket(layer), stream_);
@@ -35,7 +34,7 @@ class GateDriver final : public GatherDriver {
     const std::vector<TransferRecord> records = model_.gate().log().records();
     model_.gate().log().ResetRecords();
     std::vector<double> waited;
-    for (int layer = 0; layer < layers_; ++layer) {
+    for (int layer = 0; layer < model_.layers(); ++layer) {
       waited.push_back(records[model_.bucket(layer)].waited);
     }
     return waited;
@@ -43,8 +42,7 @@ class GateDriver final : public GatherDriver {
 
  private:
   Stream& stream_;
-  const int layers_;
-  LayeredGate model_;
+  LayeredRank model_;
 };
 
 class OneAheadDriver final : public GatherDriver {
@@ -121,20 +119,17 @@ std::string NameOf(GatherPolicy policy) {
 
 std::unique_ptr<GatherDriver> MakeGatherDriver(GatherPolicy policy, const SyncCase& sync_case,
                                                const OpContext& op, comm::ProcessGroup& group,
-                                               SecondsClock clock) {
+                                               const SecondsClock& clock) {
   switch (policy) {
     case GatherPolicy::kForwardEager:
-    case GatherPolicy::kBlocking: {
-      ParamGate::Options options;
-      options.overlap = policy == GatherPolicy::kForwardEager;
-      return std::make_unique<GateDriver>(sync_case, op, group, options, std::move(clock));
-    }
+    case GatherPolicy::kBlocking:
+      return std::make_unique<GateDriver>(sync_case, op, group,
+                                          policy == GatherPolicy::kForwardEager, clock);
     case GatherPolicy::kForwardOneAhead:
       return std::make_unique<OneAheadDriver>(sync_case, InOrder(sync_case.layers()), op, group,
-                                              std::move(clock));
+                                              clock);
     case GatherPolicy::kRegistrationOneAhead:
-      return std::make_unique<OneAheadDriver>(sync_case, sync_case.registration, op, group,
-                                              std::move(clock));
+      return std::make_unique<OneAheadDriver>(sync_case, sync_case.registration, op, group, clock);
   }
   return nullptr;
 }

@@ -41,6 +41,6 @@ class GatherDriver {
 // Context, group and clock outlive the driver.
 std::unique_ptr<GatherDriver> MakeGatherDriver(GatherPolicy policy, const SyncCase& sync_case,
                                                const OpContext& op, comm::ProcessGroup& group,
-                                               SecondsClock clock);
+                                               const SecondsClock& clock);
 
 }  // namespace forerun

@@ -1,7 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "parallel/data_parallel/testing/layered_gate.h"
-
-#include <utility>
+#include "parallel/data_parallel/testing/layered_rank.h"
 
 #include "absl/strings/str_cat.h"
 #include "core/base/check.h"
@@ -10,8 +8,8 @@
 
 namespace forerun {
 
-LayeredGate::LayeredGate(const Layers& layers, const OpContext& op, comm::ProcessGroup& group,
-                         const ParamGate::Options& options, SecondsClock clock) {
+LayeredRank::LayeredRank(const Layers& layers, const OpContext& op, comm::ProcessGroup& group,
+                         bool overlap, const SecondsClock& clock) {
   FR_CHECK_EQ(layers.numel.size(), layers.registration.size()) << "layers that are registered";
   parameters_.resize(layers.numel.size());
   for (int layer : layers.registration) {
@@ -30,7 +28,10 @@ LayeredGate::LayeredGate(const Layers& layers, const OpContext& op, comm::Proces
   plan_ = std::make_unique<BucketPlan>(
       graph->first_use_order(), BucketPlanOptions{.shards = group.size(), .bucket_numel = 1});
   buffer_ = std::make_unique<BucketBuffer>(*plan_, absl::Span<const Parameter* const>(), op);
-  gate_ = std::make_unique<ParamGate>(*buffer_, group, options, std::move(clock));
+  reducer_ =
+      std::make_unique<GradReducer>(*buffer_, std::vector<int>(layers.numel.size(), 0),
+                                    /*chunks=*/1, group, GradReducer::Options{overlap}, clock);
+  gate_ = std::make_unique<ParamGate>(*buffer_, group, ParamGate::Options{overlap}, clock);
 }
 
 }  // namespace forerun
