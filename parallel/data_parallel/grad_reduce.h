@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstdint>
+#include <utility>
 #include <vector>
 
 #include "absl/types/span.h"
@@ -54,6 +55,14 @@ class GradReduce {
   bool FirstContribution(int parameter) const { return arrived_[parameter] == 0; }
   bool AllIssued() const { return cursor_ == plan_.order.size(); }
   const ReducePlan& plan() const { return plan_; }
+
+  // All that changes, so that a proof can tell whether it has been in a state before.
+  template <typename H>
+  friend H AbslHashValue(H h, const GradReduce& reduce) {
+    return H::combine(std::move(h), reduce.plan_.order, reduce.expected_, reduce.arrived_,
+                      reduce.counted_, reduce.incomplete_of_bucket_, reduce.to_announce_,
+                      reduce.cursor_);
+  }
 
  private:
   bool Complete(int parameter) const;

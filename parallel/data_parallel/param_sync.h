@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstdint>
+#include <utility>
 #include <vector>
 
 #include "absl/types/span.h"
@@ -58,11 +59,23 @@ class ParamSync {
   int64_t version(int bucket) const { return states_[bucket].version; }
   const GatherPlan& plan() const { return plan_; }
 
+  // All that changes, so that a proof can tell whether it has been in a state before.
+  template <typename H>
+  friend H AbslHashValue(H h, const ParamSync& sync) {
+    return H::combine(std::move(h), sync.plan_.order, sync.states_, sync.next_,
+                      sync.bytes_in_flight_);
+  }
+
  private:
   enum class Phase : uint8_t { kCurrent, kAccepted, kPublished, kInFlight };
   struct State {
     Phase phase = Phase::kCurrent;
     int64_t version = 0;
+
+    template <typename H>
+    friend H AbslHashValue(H h, const State& state) {
+      return H::combine(std::move(h), state.phase, state.version);
+    }
   };
 
   std::vector<int> AdvanceWithinWindow();
