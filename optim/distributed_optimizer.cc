@@ -49,6 +49,7 @@ DistributedOptimizer::DistributedOptimizer(const OpContext& context, ShardWriter
 
 absl::StatusOr<DistributedOptimizer::StepResult> DistributedOptimizer::Step(int64_t step,
                                                                             double lr) {
+  gate_.EndReads();
   // Reductions were issued in reverse order and end about so.
   for (int b = static_cast<int>(states_.size()) - 1; b >= 0; --b) {
     reducer_.Wait(b, *context_.stream);

@@ -104,6 +104,22 @@ TEST_F(DistributedOptimizerTest, AnyRanksShardedOrNotGiveTheBitsOfOneRank) {
   }
 }
 
+// The other rank's gathers need this one, which reads nothing, and its reductions need the other's.
+TEST_F(DistributedOptimizerTest, ARankThatReadsNothingHoldsUpNobodyWithoutAWindow) {
+  OptimizerRank::Options options = Options(true);
+  options.window_bytes = 0;
+  const absl::Status status = RankJob(2).Run([&](const RankContext& context) -> absl::Status {
+    OptimizerRank rank(parameters_, context, options);
+    for (int step = 1; step <= 3; ++step) {
+      if (context.rank == 0) rank.Read();
+      const auto result = rank.Step(step, Gradient);
+      if (!result.ok()) return result.status();
+    }
+    return absl::OkStatus();
+  });
+  EXPECT_TRUE(status.ok()) << status;
+}
+
 // The oracle: AdamW on whole fp32 vectors, rounded for parameters of 16 bits.
 TEST_F(DistributedOptimizerTest, OneRankFollowsAdamWOnMastersWithClippingByTheNorm) {
   constexpr int kSteps = 5;

@@ -34,6 +34,7 @@ OptimizerRank::OptimizerRank(const TestParameters& parameters, const RankContext
                                     rank.group, GradReducer::Options{options.overlap}, NoClock);
   ParamGate::Options gate;
   gate.overlap = options.overlap;
+  gate.window_bytes = options.window_bytes;
   gate.poison = true;
   gate_ = std::make_unique<ParamGate>(buffer_, gather, gate, NoClock);
   std::vector<const Parameter*> all(parameters.order().begin(), parameters.order().end());

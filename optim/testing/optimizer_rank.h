@@ -31,6 +31,7 @@ class OptimizerRank {
   struct Options {
     bool sharded = true;
     bool overlap = true;
+    int64_t window_bytes = int64_t{1} << 20;  // of gathers
     OptimizerOptions optimizer;
     const KernelTable* kernels = nullptr;  // null: the rank's own
     // Which parameters the norm counts and Save saves; unset: all.

@@ -81,6 +81,14 @@ class ParamGate::Chain : public std::enable_shared_from_this<ParamGate::Chain> {
     Drain();
   }
 
+  void EndReads() {
+    {
+      MutexLock lock(&mutex_);
+      Enqueue(sync_.OnReadsEnded());
+    }
+    Drain();
+  }
+
   // Blocks until the bucket is current; throws GroupError.
   void WaitCurrent(int bucket, Stream& stream, absl::string_view reader) {
     double begin;
@@ -256,6 +264,8 @@ ParamLease ParamGate::Read(const Parameter& parameter, Stream& stream, absl::str
                                  value.shape(), value.dtype(), value.device(),
                                  Tensor::Access::kReadOnly));
 }
+
+void ParamGate::EndReads() { chain_->EndReads(); }
 
 absl::Status ParamGate::CheckNoLeases() const {
   absl::Span<const Parameter* const> parameters = buffer_.plan().parameters();

@@ -19,8 +19,8 @@ namespace forerun {
 // The gate, and the driver of ParamSync: every value of a parameter leaves through Read, which
 // waits for the bucket's gather; every update goes Accept, write the shard, Publish.
 //
-// Threads: Read, Accept, Publish and Finish are the compute thread's. Completions arrive on any
-// thread and let the chain go on from there. No lock is held while the group is called, so a
+// Threads: Read, EndReads, Accept, Publish and Finish are the compute thread's. Completions arrive
+// on any thread and let the chain go on from there. No lock is held while the group is called, so a
 // completion may run inside a call of this very gate.
 class ParamGate final : public ParamReader {
  public:
@@ -40,6 +40,9 @@ class ParamGate final : public ParamReader {
 
   ParamLease Read(const Parameter& parameter, Stream& stream, absl::string_view reader) override;
 
+  // The step reads no more, and this rank will now wait for others: starts what nobody here read
+  // and no window lets go, since another rank may be waiting for it.
+  void EndReads();
   // Before any bucket of a step is accepted: fails with the names of parameter and holder if a
   // lease is alive, for its tensor would change under whoever kept it.
   absl::Status CheckNoLeases() const;

@@ -410,6 +410,19 @@ TEST_F(ManualGateTest, AReaderAheadOfTheChainAdvancesItThroughAllBeforeAndIsAMis
   EXPECT_EQ(rank->gate().log().records()[bucket].bytes, record.bytes);
 }
 
+TEST_F(ManualGateTest, WhatNobodyReadIsStartedWhenTheReadsHaveEnded) {
+  ParamGate::Options options;
+  options.window_bytes = 0;
+  const auto rank = MakeRank(options);
+  rank->gate().EndReads();
+  EXPECT_TRUE(group_.works.empty()) << "nothing was updated";
+  rank->Update(1);
+  Read(*rank, "first");
+  EXPECT_LT(group_.works.size(), rank->plan().buckets().size());
+  rank->gate().EndReads();
+  EXPECT_EQ(group_.works.size(), rank->plan().buckets().size());
+}
+
 // What recompute does: reads in the backward pass what the forward pass has read.
 TEST_F(ManualGateTest, WhatIsReadAgainNeitherWaitsNorAdvancesTheChain) {
   ParamGate::Options options;

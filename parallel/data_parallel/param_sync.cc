@@ -66,6 +66,13 @@ std::vector<int> ParamSync::OnWanted(int bucket) {
   return started;
 }
 
+std::vector<int> ParamSync::OnReadsEnded() {
+  std::vector<int> started;
+  if (plan_.window_bytes > 0) return started;
+  while (states_[plan_.order[next_]].phase == Phase::kPublished) Issue(started);
+  return started;
+}
+
 std::vector<int> ParamSync::AdvanceWithinWindow() {
   std::vector<int> started;
   if (plan_.window_bytes == 0) return started;

@@ -14,7 +14,7 @@ struct GatherPlan {
   std::vector<int> order;      // a permutation of the buckets
   std::vector<int64_t> bytes;  // by bucket
   // Bytes issued and not completed up to which the chain goes on by itself; one gather may always
-  // be in flight. 0: nothing starts before it is wanted.
+  // be in flight. 0: nothing starts before it is wanted, or the step's reads have ended.
   int64_t window_bytes = 0;
 };
 
@@ -49,6 +49,9 @@ class ParamSync {
   std::vector<int> OnGathered(int bucket);
   // A reader needs the bucket, which is not current. It and all earlier ones were published.
   std::vector<int> OnWanted(int bucket);
+  // This rank reads no more before its next update. Without a window, what it did not want is
+  // gathered now: another rank may be waiting for it.
+  std::vector<int> OnReadsEnded();
 
   // From now on gathers are issued in this order, a permutation of the buckets, the same on every
   // rank. All buckets are current: a step boundary.

@@ -57,6 +57,22 @@ TEST(ParamSync, WithoutAWindowNothingStartsBeforeItIsWanted) {
   EXPECT_TRUE(sync.OnGathered(0).empty());
 }
 
+TEST(ParamSync, WithoutAWindowTheRestStartsWhenTheReadsHaveEnded) {
+  ParamSync sync(Plan(3, 0));
+  std::vector<int> started;
+  Update(sync, 3, started);
+  EXPECT_EQ(sync.OnWanted(0), (std::vector<int>{0}));
+  EXPECT_EQ(sync.OnReadsEnded(), (std::vector<int>{1, 2}));
+  EXPECT_EQ(sync.OnReadsEnded(), std::vector<int>{});
+}
+
+TEST(ParamSync, WithAWindowTheEndOfReadsStartsNothing) {
+  ParamSync sync(Plan(3, 10));
+  std::vector<int> started;
+  Update(sync, 3, started);
+  EXPECT_EQ(sync.OnReadsEnded(), std::vector<int>{});
+}
+
 TEST(ParamSync, ABucketIsNotAcceptedAgainBeforeItsGatherEnded) {
   ParamSync sync(Plan(2, 100));
   std::vector<int> started;

@@ -20,12 +20,17 @@ ChainWorld::Rank::Rank(const ChainSpec& spec)
       order(spec.gather.order),
       holds(spec.buckets(), Hold::kCurrent),
       updates(spec.buckets(), 0),
-      shards(spec.buckets(), std::vector<int>(spec.ranks(), 0)),
+      shards(spec.buckets() * spec.ranks(), 0),
       slots(spec.first_slot_of_bucket.back(), kGarbage),
       given(spec.buckets(), 0) {}
 
 ChainWorld::ChainWorld(const ChainSpec& spec) : spec_(&spec) {
-  for (int rank = 0; rank < spec.ranks(); ++rank) ranks_.emplace_back(spec);
+  for (int rank = 0; rank < spec.ranks(); ++rank) ranks_.push_back(std::make_shared<Rank>(spec));
+}
+
+ChainWorld::Rank& ChainWorld::Own(int rank) {
+  if (ranks_[rank].use_count() > 1) ranks_[rank] = std::make_shared<Rank>(*ranks_[rank]);
+  return *ranks_[rank];
 }
 
 std::vector<Choice> ChainWorld::Begin() const {
@@ -40,7 +45,7 @@ void ChainWorld::Take(const Choice& choice, std::vector<Choice>& possible) {
   possible_ = &possible;
   switch (choice.kind) {
     case Choice::Kind::kCompute: {
-      Rank& rank = ranks_[choice.rank];
+      Rank& rank = Own(choice.rank);
       const std::vector<Instruction>& program = spec_->programs[choice.rank];
       if (!Execute(choice.rank, program[rank.next])) return;
       if (++rank.next < program.size()) Enable(Choice::Kind::kCompute, choice.rank);
@@ -54,15 +59,8 @@ void ChainWorld::Take(const Choice& choice, std::vector<Choice>& possible) {
 }
 
 void ChainWorld::CheckEnd() {
-/*D*/  for (int r = 0; r < spec_->ranks(); ++r) {
-    const Rank& rank = ranks_[r];
-    const auto& in = spec_->programs[r][std::min(rank.next, spec_->programs[r].size()-1)];
-    fprintf(stderr, "rank %d at %zu kind %d subject %d blocked %d gathers %d inflight %d window %ld steps %d\n", r, rank.next, (int)in.kind, in.subject, rank.blocked_on, rank.gathers_issued, rank.gathers_in_flight, spec_->gather.window_bytes, rank.steps);
-    for (int b : rank.order) fprintf(stderr, "  b%d hold %d updates %d bytes %ld", b, (int)rank.holds[b], rank.updates[b], spec_->gather.bytes[b]);
-    fprintf(stderr, "\n");
-  }
-/*E*/  for (int r = 0; r < spec_->ranks(); ++r) {
-    const Rank& rank = ranks_[r];
+  for (int r = 0; r < spec_->ranks(); ++r) {
+    const Rank& rank = At(r);
     if (rank.next < spec_->programs[r].size()) {
       return Fail(Property::kNoDeadlock, r, "never does its instruction ", rank.next, " of ",
                   spec_->programs[r].size(), ", blocked on ",
@@ -86,8 +84,8 @@ bool ChainWorld::Execute(int rank, const Instruction& instruction) {
     case Instruction::Kind::kRead:
       return Read(rank, instruction.subject);
     case Instruction::Kind::kAnnounce:
-      Reduce(rank, ranks_[rank].reduce.OnAnnounced(instruction.subject,
-                                                   spec_->announcements[instruction.value]));
+      Reduce(rank, Own(rank).reduce.OnAnnounced(instruction.subject,
+                                                spec_->announcements[instruction.value]));
       return true;
     case Instruction::Kind::kContribute:
       Contribute(rank, instruction);
@@ -109,7 +107,7 @@ bool ChainWorld::SetOrder(int r, const std::vector<int>& order) {
   for (int bucket : order) {
     if (!AwaitCurrent(r, bucket)) return false;
   }
-  Rank& rank = ranks_[r];
+  Rank& rank = Own(r);
   rank.order = order;
   rank.sync.SetOrder(order);
   rank.reduce.SetOrder({order.rbegin(), order.rend()});
@@ -127,7 +125,7 @@ bool ChainWorld::Read(int rank, int parameter) {
 }
 
 bool ChainWorld::AwaitCurrent(int r, int bucket) {
-  Rank& rank = ranks_[r];
+  Rank& rank = Own(r);
   if (rank.sync.Current(bucket)) return true;
   IssueGathers(r, rank.sync.OnWanted(bucket), bucket);
   rank.blocked_on = bucket;
@@ -135,17 +133,18 @@ bool ChainWorld::AwaitCurrent(int r, int bucket) {
 }
 
 void ChainWorld::CheckContent(int r, int bucket) {
-  const Rank& rank = ranks_[r];
+  const Rank& rank = At(r);
   for (int shard = 0; shard < spec_->ranks(); ++shard) {
-    if (rank.shards[bucket][shard] == rank.updates[bucket]) continue;
+    const int content = rank.shards[bucket * spec_->ranks() + shard];
+    if (content == rank.updates[bucket]) continue;
     return Fail(Property::kFreshRead, r, "reads bucket ", bucket, " after ", rank.updates[bucket],
-                " updates and sees ", rank.shards[bucket][shard], " in shard ", shard);
+                " updates and sees ", content, " in shard ", shard);
   }
 }
 
 bool ChainWorld::Accept(int r, int bucket) {
   if (!AwaitCurrent(r, bucket)) return false;
-  Rank& rank = ranks_[r];
+  Rank& rank = Own(r);
   if (rank.holds[bucket] != Hold::kCurrent) {
     Fail(Property::kNotTouched, r, "updates bucket ", bucket, " whose gather has not ended");
     return true;
@@ -156,22 +155,22 @@ bool ChainWorld::Accept(int r, int bucket) {
   }
   rank.holds[bucket] = Hold::kAccepted;
   ++rank.updates[bucket];
-  std::vector<int>& shards = rank.shards[bucket];
-  if (spec_->poison) std::fill(shards.begin(), shards.end(), kPoison);
+  int* shards = Shards(rank, bucket);
+  if (spec_->poison) std::fill(shards, shards + spec_->ranks(), kPoison);
   shards[r] = kTorn;
   return true;
 }
 
 void ChainWorld::Publish(int r, int bucket) {
-  Rank& rank = ranks_[r];
+  Rank& rank = Own(r);
   rank.holds[bucket] = Hold::kPublished;
-  rank.shards[bucket][r] = static_cast<int>(rank.sync.version(bucket));
+  Shards(rank, bucket)[r] = static_cast<int>(rank.sync.version(bucket));
   IssueGathers(r, rank.sync.OnPublished(bucket), kNothing);
 }
 
 // `wanted`: the bucket that a reader asked for, or kNothing where the chain goes on by itself.
 void ChainWorld::IssueGathers(int r, const std::vector<int>& started, int wanted) {
-  const Rank& rank = ranks_[r];
+  const Rank& rank = At(r);
   const int64_t window = spec_->gather.window_bytes;
   for (int bucket : started) {
     IssueGather(r, bucket);
@@ -188,7 +187,7 @@ void ChainWorld::IssueGathers(int r, const std::vector<int>& started, int wanted
 }
 
 void ChainWorld::IssueGather(int r, int bucket) {
-  Rank& rank = ranks_[r];
+  Rank& rank = Own(r);
   const int index = rank.gathers_issued++;
   if (rank.holds[bucket] == Hold::kAccepted) {
     return Fail(Property::kAfterUpdate, r, "gathers bucket ", bucket, " while it is updated");
@@ -201,16 +200,18 @@ void ChainWorld::IssueGather(int r, int bucket) {
   ++rank.gathers_in_flight;
   rank.bytes_in_flight += spec_->gather.bytes[bucket];
   for (int shard = 0; shard < spec_->ranks(); ++shard) {
-    if (shard != r) rank.shards[bucket][shard] = kTorn;
+    if (shard != r) Shards(rank, bucket)[shard] = kTorn;
   }
   if (Operation* started = Join(gathers_, r, index, bucket)) {
-    for (int s = 0; s < spec_->ranks(); ++s) started->data.push_back(ranks_[s].shards[bucket][s]);
+    for (int s = 0; s < spec_->ranks(); ++s) {
+      started->data.push_back(At(s).shards[bucket * spec_->ranks() + s]);
+    }
     EnableOnAllRanks(Choice::Kind::kGathered, index);
   }
 }
 
 void ChainWorld::CheckEager(int r) {
-  const Rank& rank = ranks_[r];
+  const Rank& rank = At(r);
   const int64_t window = spec_->gather.window_bytes;
   const int next = rank.order[rank.gathers_issued % spec_->buckets()];
   if (window == 0 || rank.holds[next] != Hold::kPublished) return;
@@ -222,14 +223,14 @@ void ChainWorld::CheckEager(int r) {
 }
 
 void ChainWorld::EndGather(int r, int index) {
-  Rank& rank = ranks_[r];
+  Rank& rank = Own(r);
   const Operation operation = Leave(gathers_, index);
   const int bucket = operation.bucket;
   if (rank.sync.Current(bucket)) {
     return Fail(Property::kGateClosed, r, "may read bucket ", bucket, " which is being gathered");
   }
   for (int shard = 0; shard < spec_->ranks(); ++shard) {
-    if (shard != r) rank.shards[bucket][shard] = static_cast<int>(operation.data[shard]);
+    if (shard != r) Shards(rank, bucket)[shard] = static_cast<int>(operation.data[shard]);
   }
   rank.holds[bucket] = Hold::kCurrent;
   --rank.gathers_in_flight;
@@ -241,14 +242,14 @@ void ChainWorld::EndGather(int r, int index) {
 // ---- Gradients.
 
 void ChainWorld::BeginStep(int r, int microbatches) {
-  Rank& rank = ranks_[r];
+  Rank& rank = Own(r);
   ++rank.steps;
   std::fill(rank.given.begin(), rank.given.end(), 0);
   rank.reduce.BeginStep(microbatches);
 }
 
 void ChainWorld::Contribute(int r, const Instruction& contribution) {
-  Rank& rank = ranks_[r];
+  Rank& rank = Own(r);
   const int parameter = contribution.subject;
   for (int bucket : spec_->buckets_of_parameter[parameter]) {
     if (!rank.given[bucket]) continue;
@@ -264,13 +265,13 @@ void ChainWorld::Contribute(int r, const Instruction& contribution) {
 
 void ChainWorld::Reduce(int r, const GradReduce::Commands& commands) {
   for (int parameter : commands.zero_fill) {
-    for (int slot : spec_->slots_of_parameter[parameter]) ranks_[r].slots[slot] = 0;
+    for (int slot : spec_->slots_of_parameter[parameter]) Own(r).slots[slot] = 0;
   }
   for (int bucket : commands.reduce) IssueReduction(r, bucket);
 }
 
 void ChainWorld::IssueReduction(int r, int bucket) {
-  Rank& rank = ranks_[r];
+  Rank& rank = Own(r);
   const int index = rank.reductions_issued++;
   const int due = *(rank.order.rbegin() + index % spec_->buckets());
   if (rank.given[bucket] || bucket != due) {
@@ -281,14 +282,14 @@ void ChainWorld::IssueReduction(int r, int bucket) {
     for (int s = spec_->first_slot_of_bucket[bucket]; s < spec_->first_slot_of_bucket[bucket + 1];
          ++s) {
       int64_t& sum = started->data.emplace_back(0);
-      for (const Rank& from : ranks_) sum += from.slots[s];
+      for (int from = 0; from < spec_->ranks(); ++from) sum += At(from).slots[s];
     }
     EnableOnAllRanks(Choice::Kind::kReduced, index);
   }
 }
 
 void ChainWorld::EndReduction(int r, int index) {
-  Rank& rank = ranks_[r];
+  Rank& rank = Own(r);
   const Operation operation = Leave(reductions_, index);
   const std::vector<int>& parameters = spec_->reduce.parameters_of_bucket[operation.bucket];
   const std::vector<int64_t>& sums = spec_->sums[index / spec_->buckets()];
@@ -300,14 +301,27 @@ void ChainWorld::EndReduction(int r, int index) {
     rank.slots[spec_->first_slot_of_bucket[operation.bucket] + static_cast<int>(i)] = kGarbage;
   }
   ++rank.reductions_ended;
-  if (rank.blocked_on == kReductions && AwaitReductions(r)) Unblock(r);
+  if (rank.blocked_on == kReductions && ReductionsEnded(r)) Unblock(r);
 }
 
 bool ChainWorld::AwaitReductions(int r) {
-  Rank& rank = ranks_[r];
-  if (rank.reductions_ended == rank.steps * spec_->buckets()) return true;
-  rank.blocked_on = kReductions;
+  EndReads(r);
+  if (ReductionsEnded(r)) return true;
+  Own(r).blocked_on = kReductions;
   return false;
+}
+
+void ChainWorld::EndReads(int r) {
+  const std::vector<int> started = Own(r).sync.OnReadsEnded();
+  for (int bucket : started) IssueGather(r, bucket);
+  if (!started.empty() && spec_->gather.window_bytes > 0) {
+    Fail(Property::kWindow, r, "starts ", started.size(), " gathers because its reads have ended");
+  }
+  CheckEager(r);
+}
+
+bool ChainWorld::ReductionsEnded(int r) const {
+  return At(r).reductions_ended == At(r).steps * spec_->buckets();
 }
 
 // ---- Between ranks.
@@ -344,7 +358,7 @@ void ChainWorld::EnableOnAllRanks(Choice::Kind kind, int index) {
 }
 
 void ChainWorld::Unblock(int rank) {
-  ranks_[rank].blocked_on = kNothing;
+  Own(rank).blocked_on = kNothing;
   Enable(Choice::Kind::kCompute, rank);
 }
 

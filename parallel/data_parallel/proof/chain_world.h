@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstdint>
+#include <memory>
 #include <string>
 #include <utility>
 #include <vector>
@@ -29,8 +30,8 @@ struct Choice {
 // All ranks of a data-parallel group and what they share, without time: a transition system whose
 // choices are made by someone else (in virtual time with random delays, or all of them). Each rank
 // drives a ParamSync and a GradReduce of its own as the product's drivers do: a read waits for its
-// buckets one after the other and tells the chain which it wants; the optimizer waits for all
-// reductions, then accepts, updates and publishes bucket by bucket.
+// buckets one after the other and tells the chain which it wants; the optimizer ends the reads and
+// waits for all reductions, then accepts, updates and publishes bucket by bucket.
 //
 // Nothing in here believes the state machines. Values are modelled by content:
 //  - A rank's copy of a bucket has one number a shard: the version that was published there,
@@ -62,7 +63,8 @@ class ChainWorld {
   // All that the future depends on, the state machines' own state included.
   template <typename H>
   friend H AbslHashValue(H h, const ChainWorld& world) {
-    return H::combine(std::move(h), world.ranks_, world.gathers_, world.reductions_);
+    for (const std::shared_ptr<Rank>& rank : world.ranks_) h = H::combine(std::move(h), *rank);
+    return H::combine(std::move(h), world.gathers_, world.reductions_);
   }
 
  private:
@@ -81,8 +83,8 @@ class ChainWorld {
     std::vector<int> order;  // of gathers
     // Parameters, by bucket.
     std::vector<Hold> holds;
-    std::vector<int> updates;              // accepted
-    std::vector<std::vector<int>> shards;  // content
+    std::vector<int> updates;  // accepted
+    std::vector<int> shards;   // content, by bucket and rank
     int gathers_issued = 0;
     int gathers_in_flight = 0;
     int64_t bytes_in_flight = 0;
@@ -115,6 +117,9 @@ class ChainWorld {
     }
   };
 
+  const Rank& At(int rank) const { return *ranks_[rank]; }
+  Rank& Own(int rank);
+
   // Instructions. False: the rank is blocked and tries again later.
   bool Execute(int rank, const Instruction& instruction);
   bool Read(int rank, int parameter);
@@ -122,6 +127,8 @@ class ChainWorld {
   void Publish(int rank, int bucket);
   void BeginStep(int rank, int microbatches);
   void Contribute(int rank, const Instruction& instruction);
+  void EndReads(int rank);
+  bool ReductionsEnded(int rank) const;
   bool AwaitReductions(int rank);
   bool SetOrder(int rank, const std::vector<int>& order);
 
@@ -129,6 +136,7 @@ class ChainWorld {
   void CheckContent(int rank, int bucket);
   void IssueGathers(int rank, const std::vector<int>& started, int wanted);
   void IssueGather(int rank, int bucket);
+  int* Shards(Rank& rank, int bucket) const { return rank.shards.data() + bucket * spec_->ranks(); }
   void CheckEager(int rank);
   void EndGather(int rank, int index);
 
@@ -146,7 +154,7 @@ class ChainWorld {
   void Fail(Property property, int rank, const Parts&... parts);
 
   const ChainSpec* spec_;
-  std::vector<Rank> ranks_;
+  std::vector<std::shared_ptr<Rank>> ranks_;  // shared by copies until one of them writes
   std::vector<Operation> gathers_;
   std::vector<Operation> reductions_;
   std::vector<Choice>* possible_ = nullptr;  // of the call that is running

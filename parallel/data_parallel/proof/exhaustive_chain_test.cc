@@ -19,8 +19,8 @@ constexpr int kBuckets = 3;
 constexpr int kSteps = 2;
 constexpr int64_t kBytes = 10;  // of a bucket
 
-// Three parameters, each a bucket. Each rank reads in its own order and contributes in another;
-// parameter 1 is optional, and a rank's order may lack it.
+// Three parameters, each a bucket. Each rank reads in its own order and contributes in another,
+// and may leave some out.
 struct Orders {
   std::vector<int> reads;
   std::vector<int> contributions;
@@ -29,6 +29,7 @@ struct Orders {
 std::vector<Instruction> Program(const Orders& orders, int rank, ChainSpec& spec) {
   std::vector<Instruction> program;
   for (int step = 0; step < kSteps; ++step) {
+    if (step > 0 && !spec.orders.empty()) program.push_back({Kind::kSetOrder, 0});
     program.push_back({Kind::kBeginStep, 1});
     for (int parameter : orders.reads) program.push_back({Kind::kRead, parameter});
     program.push_back({Kind::kAnnounce, 0, static_cast<int64_t>(spec.announcements.size())});
@@ -48,8 +49,11 @@ std::vector<Instruction> Program(const Orders& orders, int rank, ChainSpec& spec
   return program;
 }
 
-ChainSpec SmallChain(int64_t window, const std::vector<Orders>& orders) {
+// `new_order`: of gathers from the second step on, if given.
+ChainSpec SmallChain(int64_t window, const std::vector<Orders>& orders,
+                     const std::vector<int>& new_order = {}) {
   ChainSpec spec;
+  if (!new_order.empty()) spec.orders.push_back(new_order);
   for (int bucket = 0; bucket < kBuckets; ++bucket) {
     spec.gather.order.push_back(bucket);
     spec.gather.bytes.push_back(kBytes);
@@ -79,7 +83,7 @@ std::vector<Orders> OneOrder() {
 }
 
 std::vector<Orders> OrdersOfTheirOwn() {
-  return {{{0, 1, 2}, {2, 1, 0}}, {{2, 0}, {0, 2}}, {{1, 2, 0}, {0, 1, 2}}};
+  return {{{0, 1, 2}, {2, 1, 0}}, {{1, 0}, {1, 0}}, {{2, 0, 1}, {0, 1, 2}}};
 }
 
 TEST(ExhaustiveChain, NothingStartsBeforeItIsWanted) {
@@ -92,6 +96,10 @@ TEST(ExhaustiveChain, OneBucketInFlight) {
 
 TEST(ExhaustiveChain, TwoBucketsInFlight) {
   ExpectNoFault("window of two", SmallChain(2 * kBytes, OneOrder()));
+}
+
+TEST(ExhaustiveChain, ANewOrderInTheSecondStep) {
+  ExpectNoFault("new order", SmallChain(2 * kBytes, OrdersOfTheirOwn(), {2, 0, 1}));
 }
 
 TEST(ExhaustiveChain, EveryBucketInFlight) {
