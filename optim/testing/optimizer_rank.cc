@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "optim/testing/optimizer_rank.h"
 
+#include <numeric>
 #include <utility>
 
 #include "core/autograd/testing/test_device.h"
@@ -11,6 +12,12 @@ namespace forerun {
 namespace {
 
 double NoClock() { return 0.0; }
+
+std::vector<int> AllRanks(int ranks) {
+  std::vector<int> all(ranks);
+  std::iota(all.begin(), all.end(), 0);
+  return all;
+}
 
 OpContext WithKernels(OpContext op, const KernelTable* kernels) {
   if (kernels != nullptr) op.kernels = kernels;
@@ -25,10 +32,10 @@ OptimizerRank::OptimizerRank(const TestParameters& parameters, const RankContext
       rank_(rank.rank),
       ranks_(rank.group.size()),
       op_(WithKernels(rank.op, options.kernels)),
-      self_(rank.factory.Create("self", {rank.rank})),
+      gather_(rank.factory.Create(
+          "gather", options.sharded ? AllRanks(ranks_) : std::vector<int>{rank.rank})),
       plan_(parameters.Plan(options.sharded ? ranks_ : 1)),
       buffer_(plan_, parameters.frozen(), op_) {
-  comm::ProcessGroup& gather = options.sharded ? rank.group : *self_;
   reducer_ =
       std::make_unique<GradReducer>(buffer_, std::vector<int>(plan_.parameters().size(), 0), 1,
                                     rank.group, GradReducer::Options{options.overlap}, NoClock);
@@ -36,7 +43,7 @@ OptimizerRank::OptimizerRank(const TestParameters& parameters, const RankContext
   gate.overlap = options.overlap;
   gate.window_bytes = options.window_bytes;
   gate.poison = true;
-  gate_ = std::make_unique<ParamGate>(buffer_, gather, gate, NoClock);
+  gate_ = std::make_unique<ParamGate>(buffer_, *gather_, gate, NoClock);
   std::vector<const Parameter*> all(parameters.order().begin(), parameters.order().end());
   state_ = std::make_unique<ParameterState>(std::move(all), buffer_, *gate_,
                                             [this](const Parameter&) { return rank_ == 0; });
@@ -49,7 +56,7 @@ OptimizerRank::OptimizerRank(const TestParameters& parameters, const RankContext
     return once && (counts == nullptr || counts(parameter));
   };
   optimizer_ = std::make_unique<DistributedOptimizer>(
-      op_, ShardWriter(buffer_, gather.rank()), *reducer_, *gate_, placement, options.optimizer);
+      op_, ShardWriter(buffer_, gather_->rank()), *reducer_, *gate_, placement, options.optimizer);
   if (checkpoint != nullptr) FR_CHECK(checkpoint->Load(*optimizer_).ok()) << "loading moments";
 }
 

@@ -62,7 +62,7 @@ class OptimizerRank {
   const int rank_;
   const int ranks_;
   OpContext op_;
-  const std::unique_ptr<comm::ProcessGroup> self_;  // a group of this rank alone
+  const std::unique_ptr<comm::ProcessGroup> gather_;  // of all ranks; not sharded: of this one
   const BucketPlan plan_;
   BucketBuffer buffer_;
   std::unique_ptr<GradReducer> reducer_;
