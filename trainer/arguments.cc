@@ -17,6 +17,7 @@
 #include "core/base/status_macros.h"
 #include "core/base/user_path.h"
 #include "optim/lr_schedule.h"
+#include "parallel/data_parallel/order_watch.h"
 #include "parallel/pipeline/schedule.h"
 
 namespace forerun {
@@ -52,6 +53,8 @@ void AddParallel(CLI::App& app, ParallelArguments& a) {
   app.add_option("--ddp-bucket-size", a.ddp_bucket_size,
                  "elements at which a bucket is closed; default from the model's size");
   app.add_option("--pipeline-schedule", a.pipeline_schedule, "1f1b or gpipe");
+  app.add_option("--forward-order", a.forward_order,
+                 "strict, warn or adopt: where forward passes read in another order than recorded");
   app.add_option("--distributed-timeout-minutes", a.distributed_timeout_minutes,
                  "how long a rank waits for another");
 }
@@ -111,6 +114,8 @@ void AddTraining(CLI::App& app, TrainingArguments& a) {
   app.add_option("--eval-interval", a.eval_interval, "steps between evaluations; 0: none");
   app.add_option("--eval-iters", a.eval_iters, "global batches of an evaluation; 0: none");
   app.add_option("--log-interval", a.log_interval, "steps between log lines");
+  app.add_option("--check-weight-hash-across-dp-replicas-interval", a.check_weight_hash_interval,
+                 "steps between comparisons of the replicas' weights; 0: none");
 }
 
 void AddRecompute(CLI::App& app, RecomputeArguments& a) {
@@ -130,6 +135,13 @@ void AddDataAndOutput(CLI::App& app, DataArguments& data, OutputArguments& outpu
   app.add_option("--load", output.load, "folder of the checkpoint to go on from");
   app.add_option("--save-interval", output.save_interval, "steps between checkpoints");
   app.add_option("--metrics-file", output.metrics_file, "one JSON object a step, appended");
+  app.add_option("--trace-file", output.trace_file,
+                 "compute and communication of every rank, for ui.perfetto.dev");
+  app.add_option("--timing-interval", output.timing_interval,
+                 "steps between tables of the time that communication cost; 0: one at the end");
+  app.add_option(
+      "--dump-forward-order", output.dump_forward_order,
+      "file for the recorded uses of parameters: a table, or Graphviz if it ends in .dot");
   app.add_flag("--poison-stale-params", output.poison_stale_params,
                "debugging: parameters not yet gathered are NaN");
   app.add_flag("--param-checksum", output.param_checksum, "print a hash of the final weights");
@@ -244,6 +256,9 @@ absl::Status ResolveParallel(ParallelArguments& a) {
   if (a.world_size == 0) a.world_size = static_cast<int>(std::min(model, kMost));
   FR_RETURN_IF_ERROR(CheckWorldSize(a));
   FR_RETURN_IF_ERROR(pipeline::ScheduleByName(a.pipeline_schedule, 1, 1).status());
+  if (!ForwardOrderModeByName(a.forward_order).ok()) {
+    return Invalid("--forward-order", a.forward_order, "strict, warn or adopt");
+  }
   if (a.sequence_parallel && a.tensor_model_parallel_size > 1) {
     return absl::UnimplementedError(
         absl::StrCat("--sequence-parallel is not supported yet with --tensor-model-parallel-size ",
@@ -301,14 +316,16 @@ absl::Status ResolveModel(ModelArguments& a) {
 }
 
 absl::Status CheckTraining(const TrainingArguments& a) {
-  FR_RETURN_IF_ERROR(CheckIntegers({{"--micro-batch-size", a.micro_batch_size, 1},
-                                    {"--global-batch-size", a.global_batch_size, 0},
-                                    {"--train-iters", a.train_iters, 0},
-                                    {"--lr-decay-iters", a.lr_decay_iters, 0},
-                                    {"--lr-warmup-iters", a.lr_warmup_iters, 0},
-                                    {"--eval-interval", a.eval_interval, 0},
-                                    {"--eval-iters", a.eval_iters, 0},
-                                    {"--log-interval", a.log_interval, 1}}));
+  FR_RETURN_IF_ERROR(CheckIntegers(
+      {{"--micro-batch-size", a.micro_batch_size, 1},
+       {"--global-batch-size", a.global_batch_size, 0},
+       {"--train-iters", a.train_iters, 0},
+       {"--lr-decay-iters", a.lr_decay_iters, 0},
+       {"--lr-warmup-iters", a.lr_warmup_iters, 0},
+       {"--eval-interval", a.eval_interval, 0},
+       {"--eval-iters", a.eval_iters, 0},
+       {"--log-interval", a.log_interval, 1},
+       {"--check-weight-hash-across-dp-replicas-interval", a.check_weight_hash_interval, 0}}));
   FR_RETURN_IF_ERROR(CheckReals({{"--lr", a.lr, Interval::kNotNegative},
                                  {"--min-lr", a.min_lr, Interval::kNotNegative},
                                  {"--clip-grad", a.clip_grad, Interval::kNotNegative},
@@ -379,12 +396,14 @@ absl::Status CheckRecompute(const Arguments& a) {
 }
 
 absl::Status ResolveDataAndOutput(Arguments& a) {
-  FR_RETURN_IF_ERROR(CheckIntegers({{"--save-interval", a.output.save_interval, 0}}));
+  FR_RETURN_IF_ERROR(CheckIntegers({{"--save-interval", a.output.save_interval, 0},
+                                    {"--timing-interval", a.output.timing_interval, 0}}));
   if (!a.data.mock_data && a.data.data_path.empty() && !a.output.dry_run) {
     return absl::InvalidArgumentError("either --data-path or --mock-data is needed");
   }
   for (std::string* path :
-       {&a.data.data_path, &a.output.save, &a.output.load, &a.output.metrics_file}) {
+       {&a.data.data_path, &a.output.save, &a.output.load, &a.output.metrics_file,
+        &a.output.trace_file, &a.output.dump_forward_order}) {
     if (!path->empty()) *path = ResolveUserPath(*path);
   }
   if (a.output.save_interval > 0 && a.output.save.empty()) {

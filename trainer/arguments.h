@@ -24,6 +24,7 @@ struct ParallelArguments {
   bool overlap_param_gather = false;
   absl::optional<int64_t> ddp_bucket_size;  // elements
   std::string pipeline_schedule = "1f1b";
+  std::string forward_order = "warn";
   double distributed_timeout_minutes = 10.0;
 
   int data_parallel_size() const {
@@ -77,6 +78,7 @@ struct TrainingArguments {
   int64_t eval_interval = 1000;
   int64_t eval_iters = 100;
   int64_t log_interval = 100;
+  int64_t check_weight_hash_interval = 0;  // steps; 0: never
 };
 
 struct RecomputeArguments {
@@ -99,6 +101,9 @@ struct OutputArguments {
   std::string load;
   int64_t save_interval = 0;  // 0: only at the end
   std::string metrics_file;
+  std::string trace_file;
+  std::string dump_forward_order;
+  int64_t timing_interval = 0;  // steps; 0: only at the end
   bool poison_stale_params = false;
   bool param_checksum = false;
   bool dry_run = false;

@@ -3,6 +3,8 @@
 
 #include <xxhash.h>
 
+#include "absl/strings/str_cat.h"
+
 namespace forerun {
 namespace {
 
@@ -16,6 +18,17 @@ uint64_t HashOf(const Parameter& parameter, const Tensor& value) {
 }
 
 }  // namespace
+
+std::string ParamHashes(const OpContext& context, absl::Span<const Parameter* const> parameters,
+                        ParamReader& reader) {
+  std::string lines;
+  for (const Parameter* parameter : parameters) {
+    const ParamLease lease = reader.Read(*parameter, *context.stream, "weight hash");
+    absl::StrAppend(&lines, parameter->name(), " ",
+                    absl::Hex(HashOf(*parameter, lease.tensor()), absl::kZeroPad16), "\n");
+  }
+  return lines;
+}
 
 uint64_t ParamChecksum(const OpContext& context, absl::Span<const Parameter* const> parameters,
                        ParamReader& reader, const std::function<bool(const Parameter&)>& owns,

@@ -3,6 +3,7 @@
 
 #include <cstdint>
 #include <functional>
+#include <string>
 
 #include "absl/types/span.h"
 #include "core/autograd/param_reader.h"
@@ -19,5 +20,10 @@ namespace forerun {
 uint64_t ParamChecksum(const OpContext& context, absl::Span<const Parameter* const> parameters,
                        ParamReader& reader, const std::function<bool(const Parameter&)>& owns,
                        comm::ProcessGroup& world);
+
+// One line a parameter, its name and the hash of its local box: equal on data-parallel replicas.
+// Values are read through the gate.
+std::string ParamHashes(const OpContext& context, absl::Span<const Parameter* const> parameters,
+                        ParamReader& reader);
 
 }  // namespace forerun

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <cstdio>
+#include <memory>
 #include <string>
 #include <vector>
 
@@ -7,6 +8,7 @@
 #include "trainer/arguments.h"
 #include "trainer/dry_run.h"
 #include "trainer/metrics.h"
+#include "trainer/trace_file.h"
 #include "trainer/training_loop.h"
 
 namespace forerun {
@@ -32,14 +34,27 @@ absl::Status Train(const Arguments& arguments) {
     if (!opened.ok()) return opened.status();
     metrics = *std::move(opened);
   }
+  std::unique_ptr<TraceFile> trace;
+  if (!arguments.output.trace_file.empty()) {
+    absl::StatusOr<std::unique_ptr<TraceFile>> opened =
+        TraceFile::Open(arguments.output.trace_file);
+    if (!opened.ok()) return opened.status();
+    trace = *std::move(opened);
+  }
   absl::Status written;
   TrainingOutput output;
   output.print = PrintLine;
   output.on_step = [&](const StepMetrics& step) {
     if (metrics.has_value() && written.ok()) written = metrics->Write(step);
   };
+  if (trace != nullptr) {
+    output.on_trace = [&](int rank, const StepTrace& step, const BucketPlan& plan) {
+      trace->Add(rank, step, plan);
+    };
+  }
   const absl::Status trained = TrainWithThreads(arguments, output);
-  return trained.ok() ? written : trained;
+  if (!trained.ok()) return trained;
+  return trace != nullptr && !trace->status().ok() ? trace->status() : written;
 }
 
 int Main(const std::vector<std::string>& args) {

@@ -12,6 +12,7 @@
 #include "data/batch.h"
 #include "data/sampler.h"
 #include "parallel/comm/fake/fake_group.h"
+#include "parallel/data_parallel/agreement.h"
 #include "parallel/pipeline/simulate.h"
 #include "trainer/param_checksum.h"
 #include "trainer/rank_runtime.h"
@@ -175,7 +176,7 @@ absl::StatusOr<StepMetrics> RankTrainer::TrainStep(int64_t iteration, double lr,
   ChunkStage stage(context_, *chunk_, *data_parallel_, std::move(step));
   data_parallel_->reducer().BeginStep(microbatches_);
   pipeline::Executor executor(context_, parallel_->pipeline(), clock_);
-  const pipeline::StageRun run = executor.Run(training_actions_, /*chunks=*/1, stage);
+  pipeline::StageRun run = executor.Run(training_actions_, /*chunks=*/1, stage);
 
   StepMetrics metrics;
   metrics.iteration = iteration;
@@ -205,6 +206,7 @@ absl::StatusOr<StepMetrics> RankTrainer::TrainStep(int64_t iteration, double lr,
       (metrics.step_ms / 1e3);
   metrics.exposed = TakeExposed(run);
   metrics.phases = PhasesOf(run, end - update_begin);
+  last_step_ = {iteration, std::move(run.actions), update_begin, end, {}, {}};
   return metrics;
 }
 
@@ -237,14 +239,29 @@ double RankTrainer::MeanLoss(const LossSum& sum, int64_t batches) {
 }
 
 ExposedTime RankTrainer::TakeExposed(const pipeline::StageRun& run) {
-  double gather = 0.0, reduce = 0.0;
-  for (const TransferRecord& r : data_parallel_->gate().log().records()) gather += r.waited;
-  for (const TransferRecord& r : data_parallel_->reducer().log().records()) reduce += r.waited;
+  const double gather = data_parallel_->gate().log().waited();
+  const double reduce = data_parallel_->reducer().log().waited();
   ExposedTime exposed;
   exposed.param_gather_ms = (gather - std::exchange(gather_waited_, gather)) * 1e3;
   exposed.grad_reduce_ms = (reduce - std::exchange(reduce_waited_, reduce)) * 1e3;
   exposed.pipeline_ms = run.waited * 1e3;
   return exposed;
+}
+
+absl::Status RankTrainer::CheckReplicas(int64_t iteration) {
+  return CheckAgreement(
+      context_, parallel_->grad_reduce(), absl::StrCat("weights after iteration ", iteration),
+      ParamHashes(context_, chunk_->registry().parameters(), data_parallel_->gate()));
+}
+
+StepTrace RankTrainer::TakeTrace(bool all) {
+  StepTrace trace = std::move(last_step_);
+  last_step_ = StepTrace{};
+  TransferLog& gathers = data_parallel_->gate().log();
+  TransferLog& reductions = data_parallel_->reducer().log();
+  trace.gathers = all ? gathers.TakeAllEvents() : gathers.TakeEvents();
+  trace.reductions = all ? reductions.TakeAllEvents() : reductions.TakeEvents();
+  return trace;
 }
 
 uint64_t RankTrainer::ParamChecksum() {

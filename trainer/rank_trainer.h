@@ -23,6 +23,7 @@
 #include "parallel/topology/parallel_context.h"
 #include "trainer/chunk_stage.h"
 #include "trainer/metrics.h"
+#include "trainer/step_trace.h"
 
 namespace forerun {
 
@@ -67,6 +68,11 @@ class RankTrainer {
   absl::StatusOr<double> Evaluate(const Dataset& dataset, int64_t batches);
 
   uint64_t ParamChecksum();
+  // Fails, naming the first parameter that differs, unless all data-parallel replicas hold the same
+  // weights.
+  absl::Status CheckReplicas(int64_t iteration);
+  // The last step, and what the logs have kept since the last call. `all`: messages under way too.
+  StepTrace TakeTrace(bool all = false);
   const ParallelContext& parallel() const { return *parallel_; }
   DataParallel& data_parallel() { return *data_parallel_; }
   const ModelChunk& chunk() const { return *chunk_; }
@@ -103,6 +109,7 @@ class RankTrainer {
   std::unique_ptr<ParameterState> parameter_state_;
   pipeline::ActionList training_actions_;
   pipeline::ActionList evaluation_actions_;
+  StepTrace last_step_;         // without messages
   double gather_waited_ = 0.0;  // totals at the end of the last step
   double reduce_waited_ = 0.0;
 };

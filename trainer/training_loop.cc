@@ -44,8 +44,12 @@ class TrainingLoop {
                           trainer_.TrainStep(i, schedule_.At(i - 1), *datasets_.train, consumed_));
       consumed_ = metrics.consumed_samples;
       done_ = i;
-      ++steps_run_;
+      ++steps_reported_;
       Report(metrics);
+      Trace(/*all=*/false);
+      FR_RETURN_IF_ERROR(CheckReplicas());
+      const int64_t timing = arguments_.output.timing_interval;
+      if (timing > 0 && i % timing == 0) ReportOverlap();
       if (training.eval_interval > 0 && i % training.eval_interval == 0 &&
           i < training.train_iters) {
         FR_RETURN_IF_ERROR(Evaluate());
@@ -127,6 +131,35 @@ class TrainingLoop {
     Print(LogLine(shown, training.train_iters, training.global_batch_size));
   }
 
+  void Trace(bool all) {
+    if (!output_.on_trace) return;
+    output_.on_trace(trainer_.parallel().rank(), trainer_.TakeTrace(all),
+                     trainer_.data_parallel().plan());
+  }
+
+  absl::Status CheckReplicas() {
+    const int64_t interval = arguments_.training.check_weight_hash_interval;
+    if (interval == 0 || done_ % interval != 0) return absl::OkStatus();
+    return trainer_.CheckReplicas(done_);
+  }
+
+  // What communication cost in the steps since the last table, and whether passes read in another
+  // order.
+  void ReportOverlap() {
+    DataParallel& parallel = trainer_.data_parallel();
+    Print(absl::StrCat("communication of rank 0 over ", steps_reported_, " steps:\n",
+                       OverlapReport(parallel.plan(), parallel.gate().log().records(),
+                                     parallel.reducer().log().records(), steps_reported_)));
+    const OrderWatch::Differences differences = parallel.forward_passes().differences();
+    if (differences.passes > 0) {
+      Print(absl::StrCat("forward order: ", differences.reads, " reads in ", differences.passes,
+                         " passes of rank 0 were not as recorded; the first: ", differences.first));
+    }
+    steps_reported_ = 0;
+    parallel.gate().log().ResetRecords();
+    parallel.reducer().log().ResetRecords();
+  }
+
   absl::Status Evaluate() {
     if (datasets_.valid == nullptr || arguments_.training.eval_iters == 0) {
       return absl::OkStatus();
@@ -140,14 +173,9 @@ class TrainingLoop {
   }
 
   absl::Status End() {
-    if (steps_run_ > 0) {
-      Print(absl::StrCat(
-          "communication of rank 0:\n",
-          OverlapReport(trainer_.data_parallel().plan(),
-                        trainer_.data_parallel().gate().log().records(),
-                        trainer_.data_parallel().reducer().log().records(), steps_run_)));
-    }
+    if (steps_reported_ > 0) ReportOverlap();
     FR_RETURN_IF_ERROR(Evaluate());
+    Trace(/*all=*/true);
     if (!arguments_.output.save.empty()) FR_RETURN_IF_ERROR(Save());
     if (arguments_.output.param_checksum) {
       const uint64_t checksum = trainer_.ParamChecksum();
@@ -164,8 +192,8 @@ class TrainingLoop {
   const TrainingOutput& output_;
   const bool speaks_;
   LrSchedule schedule_;
-  int64_t done_ = 0;       // iterations, of earlier runs too
-  int64_t steps_run_ = 0;  // by this one
+  int64_t done_ = 0;            // iterations, of earlier runs too
+  int64_t steps_reported_ = 0;  // since the last table
   int64_t consumed_ = 0;
   double interval_ms_ = 0.0;
   int64_t interval_steps_ = 0;

@@ -64,6 +64,7 @@ void TransferLog::Waited(int64_t id, double seconds, bool missed, absl::string_v
   TransferEvent* event = Find(id);
   if (event == nullptr) return;
   event->waited += seconds;
+  waited_ += seconds;
   TransferRecord& record = records_[event->bucket];
   ++record.waits;
   record.misses += missed ? 1 : 0;
@@ -83,6 +84,11 @@ void TransferLog::ResetRecords() {
     record = TransferRecord{};
     record.bytes = bytes;
   }
+}
+
+double TransferLog::waited() const {
+  MutexLock lock(&mutex_);
+  return waited_;
 }
 
 bool TransferLog::Complete(const TransferEvent& event, int64_t id) const {

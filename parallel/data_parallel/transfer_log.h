@@ -58,6 +58,8 @@ class TransferLog {
 
   std::vector<TransferRecord> records() const;  // by bucket
   void ResetRecords();
+  // Seconds that compute was blocked since construction, over all buckets.
+  double waited() const;
 
   // In the order in which they were issued, those that have ended and that somebody asked for, or
   // that a later message of their bucket has followed; up to the first that has not.
@@ -74,6 +76,7 @@ class TransferLog {
   const SecondsClock clock_;
   mutable Mutex mutex_;
   std::vector<TransferRecord> records_ ABSL_GUARDED_BY(mutex_);
+  double waited_ ABSL_GUARDED_BY(mutex_) = 0.0;
   std::deque<TransferEvent> events_ ABSL_GUARDED_BY(mutex_);
   int64_t first_id_ ABSL_GUARDED_BY(mutex_) = 0;            // of events_.front()
   std::vector<int64_t> latest_id_ ABSL_GUARDED_BY(mutex_);  // by bucket

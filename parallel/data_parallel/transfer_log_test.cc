@@ -87,6 +87,7 @@ TEST_F(TransferLogTest, AResetKeepsSizesOnly) {
   EXPECT_EQ(log_.records()[0].transfers, 0);
   EXPECT_EQ(log_.records()[0].waits, 0);
   EXPECT_TRUE(log_.records()[0].first_reader.empty());
+  EXPECT_EQ(log_.waited(), 1.0) << "of all time";
 }
 
 }  // namespace
