@@ -7,6 +7,7 @@
 #include "absl/types/optional.h"
 #include "trainer/arguments.h"
 #include "trainer/dry_run.h"
+#include "trainer/forward_order_dump.h"
 #include "trainer/metrics.h"
 #include "trainer/trace_file.h"
 #include "trainer/training_loop.h"
@@ -64,6 +65,10 @@ int Main(const std::vector<std::string>& args) {
     return 0;
   }
   if (!arguments.ok()) return Fail(arguments.status(), kUsageError);
+  if (!arguments->output.dump_forward_order.empty()) {
+    const absl::Status dumped = DumpForwardOrder(*arguments);
+    if (!dumped.ok()) return Fail(dumped, kUsageError);
+  }
   if (arguments->output.dry_run) {
     const absl::StatusOr<std::string> plan = DryRun(*arguments);
     if (!plan.ok()) return Fail(plan.status(), kUsageError);
