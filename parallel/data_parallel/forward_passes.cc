@@ -41,6 +41,7 @@ absl::Status ForwardPasses::EndOfStep(const OpContext& context) {
 }
 
 void ForwardPasses::Adopt(const OpContext& context) {
+  gate_.EndReads();  // this rank will wait for others, one of which may be waiting for a gather
   std::vector<const Parameter*> reads;
   for (const auto& chunk : chunks_) {
     reads.insert(reads.end(), chunk->watch.reads().begin(), chunk->watch.reads().end());
