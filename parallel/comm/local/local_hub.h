@@ -20,8 +20,9 @@ class LocalWorld;
 // Nothing spins and no thread waits for another rank's: a collective moves when its last rank
 // arrives. Small ones are moved at once by the arriving thread, for all ranks, which spares eight
 // ranks on two cores the wake-ups; larger ones are moved by each rank's progress thread, its own
-// part, and a message by its receiver's. The arithmetic is the same either way. Callbacks of a
-// rank's works run on its progress thread.
+// part, and a message by its receiver's. The arithmetic is the same either way. Collectives of a
+// group end in the order in which they were issued, whichever way they move. Callbacks of a rank's
+// works run on its progress thread.
 class LocalHub {
  public:
   struct Options {

@@ -122,37 +122,77 @@ TEST_F(TwoRanks, CallbacksRunInsideNoCallOfTheOtherRank) {
   }
 }
 
-TEST(LocalHub, AFailureWithdrawsWhatIsNotYetBeingMoved) {
-  struct Gate {
-    Mutex mutex;
-    CondVar changed;
-    bool entered = false;
-    bool open = false;
-  } gate;
-  LocalHub::Options options;
-  options.inline_bytes = 0;
-  LocalHub hub(2, options);
-  const std::unique_ptr<GroupFactory> factories[] = {hub.Join(0), hub.Join(1)};
-  const auto first = factories[0]->Create("pair", {0, 1});
-  const auto second = factories[1]->Create("pair", {0, 1});
-  second->Send(Zeros<float>(0), 0).OnDone([&](const absl::Status&) {  // holds rank 1's data up
-    MutexLock lock(&gate.mutex);
-    gate.entered = true;
-    gate.changed.NotifyAll();
-    while (!gate.open) gate.changed.Wait(&gate.mutex);
-  });
-  static_cast<void>(first->Recv(Zeros<float>(0), 1));
-  {
-    MutexLock lock(&gate.mutex);
-    while (!gate.entered) gate.changed.Wait(&gate.mutex);
+// Rank 1's progress thread is held up until the test lets it go.
+class HeldUp : public testing::Test {
+ protected:
+  HeldUp() {
+    second_->Send(Zeros<float>(0), 0).OnDone([this](const absl::Status&) {
+      MutexLock lock(&mutex_);
+      entered_ = true;
+      changed_.NotifyAll();
+      while (!open_) changed_.Wait(&mutex_);
+    });
+    static_cast<void>(first_->Recv(Zeros<float>(0), 1));
+    MutexLock lock(&mutex_);
+    while (!entered_) changed_.Wait(&mutex_);
   }
-  const Work works[] = {first->AllReduce(Zeros<float>(3000), ReduceOp::kSum),
-                        second->AllReduce(Zeros<float>(3000), ReduceOp::kSum)};
-  first->Abort(absl::AbortedError("enough"));
+
+  void LetGo() {
+    MutexLock lock(&mutex_);
+    open_ = true;
+    changed_.NotifyAll();
+  }
+
+  static constexpr int64_t kLarge = 30000;  // elements: its tasks go to progress threads
+
+ private:
+  Mutex mutex_;
+  CondVar changed_;
+  bool entered_ = false;
+  bool open_ = false;
+
+ protected:
+  LocalHub hub_{2, {}};
+  std::unique_ptr<GroupFactory> factories_[2] = {hub_.Join(0), hub_.Join(1)};
+  std::unique_ptr<ProcessGroup> first_ = factories_[0]->Create("pair", {0, 1});
+  std::unique_ptr<ProcessGroup> second_ = factories_[1]->Create("pair", {0, 1});
+};
+
+TEST_F(HeldUp, AFailureWithdrawsWhatIsNotYetBeingMovedAndWhatIsBehindIt) {
+  const Work works[] = {first_->AllReduce(Zeros<float>(kLarge), ReduceOp::kSum),
+                        second_->AllReduce(Zeros<float>(kLarge), ReduceOp::kSum),
+                        first_->Barrier(),
+                        second_->Barrier(),
+                        first_->Broadcast(Zeros<float>(kLarge), 0),
+                        second_->Broadcast(Zeros<float>(kLarge), 0)};
+  first_->Abort(absl::AbortedError("enough"));
   for (const Work& work : works) EXPECT_EQ(ErrorOf(work), "enough");
-  MutexLock lock(&gate.mutex);
-  gate.open = true;
-  gate.changed.NotifyAll();
+  LetGo();
+}
+
+TEST_F(HeldUp, CollectivesOfAGroupEndInTheOrderOfTheirIssue) {
+  const Tensor sums[] = {TensorOf(ValuesOf<float>(1, 0, kLarge)),
+                         TensorOf(ValuesOf<float>(1, 0, kLarge))};
+  std::vector<Work> works;
+  const auto issue = [&](auto collective) {
+    works.push_back(collective(*first_, 0));
+    works.push_back(collective(*second_, 1));
+  };
+  issue([&](ProcessGroup& group, int rank) { return group.AllReduce(sums[rank], ReduceOp::kSum); });
+  issue([&](ProcessGroup& group, int) { return group.Barrier(); });
+  issue([&](ProcessGroup& group, int rank) { return group.AllReduce(sums[rank], ReduceOp::kSum); });
+  issue([&](ProcessGroup& group, int) { return group.Barrier(); });
+  for (const Work& work : works) EXPECT_FALSE(work.Done()) << "it overtook the first";
+  const auto other = factories_[0]->Create("self", {0});
+  EXPECT_TRUE(other->Barrier().Done()) << "another group's order is its own";
+  LetGo();
+  for (size_t i = works.size(); i-- > 0;) {
+    works[i].Synchronize();
+    for (size_t before = 0; before < i / 2 * 2; ++before) EXPECT_TRUE(works[before].Done());
+  }
+  std::vector<float> expected = ValuesOf<float>(1, 0, kLarge);
+  for (float& value : expected) value *= 4.0f;
+  for (const Tensor& sum : sums) ExpectValues(expected, sum);
 }
 
 TEST_F(TwoRanks, AFailureOfOneGroupFailsTheWorld) {

@@ -62,6 +62,8 @@ struct LocalGroupState {
   std::vector<int> members;
   std::vector<uint64_t> issued;                               // collectives, by rank
   std::map<uint64_t, std::shared_ptr<LocalMeeting>> waiting;  // collectives, by number
+  bool moving = false;                                        // a collective
+  std::deque<std::shared_ptr<LocalMeeting>> ready;            // collectives whose turn comes later
   // Messages by (from, to), oldest first. All lack the same half.
   std::map<std::pair<int, int>, std::deque<std::shared_ptr<LocalMeeting>>> channels;
 };
@@ -151,18 +153,18 @@ void LocalWorld::Join(int rank) {
 
 void LocalWorld::Leave(int rank) {
   std::unique_ptr<ProgressThread> progress;  // ends, with what it still has to do, out of the lock
+  absl::Status failure;
   Meetings failed;
   {
     MutexLock lock(&mutex_);
     progress = std::move(progress_[rank]);
     left_[rank] = true;
-    absl::Status failure;
     for (const MeetingPtr& meeting : Waiting()) {
       if (failure.ok()) failure = CheckPresent(*meeting);
     }
     if (!failure.ok()) failed = FailLocked(failure);
   }
-  Complete(failed);
+  Complete(failed, failure);
 }
 
 LocalGroupState* LocalWorld::Group(const std::string& name, absl::Span<const int> members,
@@ -186,8 +188,7 @@ Work LocalWorld::Arrive(int world_rank, int index, Arrival arrival, const Find& 
   MeetingPtr meeting;
   absl::Status failure;
   Meetings failed;
-  bool full = false;
-  bool here = false;
+  bool moves = false;
   {
     MutexLock lock(&mutex_);
     failure = status_;
@@ -195,13 +196,12 @@ Work LocalWorld::Arrive(int world_rank, int index, Arrival arrival, const Find& 
       meeting = find();
       failure = Add(meeting, index, std::move(arrival), work);
       if (!failure.ok()) failed = FailLocked(failure);
-      full = failure.ok() && meeting->missing == 0;
-      here = meeting->inline_move;
+      moves = failure.ok() && meeting->missing == 0 && TakeTurn(meeting);
     }
   }
-  Complete(failed);
+  Complete(failed, failure);
   if (!failure.ok()) work->Complete(failure);
-  if (full) here ? MoveInline(meeting) : StartPhase(meeting);
+  if (moves) Move(std::move(meeting));
   return Work(work);
 }
 
@@ -268,9 +268,20 @@ absl::Status LocalWorld::Add(const MeetingPtr& meeting, int index, Arrival arriv
   const auto ranks = static_cast<int64_t>(meeting->ranks.size());
   meeting->inline_move =
       group.members.size() == 1 || LargestBytes(meeting->arrivals) * ranks <= inline_bytes_;
-  meeting->running = meeting->inline_move ? 1 : 0;
   moving_.insert(meeting);
   return absl::OkStatus();
+}
+
+bool LocalWorld::TakeTurn(const MeetingPtr& meeting) {
+  LocalGroupState& group = *meeting->group;
+  const bool collective = meeting->number.has_value();
+  if (collective && group.moving) {
+    group.ready.push_back(meeting);
+    return false;
+  }
+  group.moving |= collective;
+  if (meeting->inline_move) meeting->running = 1;  // from here on a failure leaves it to its thread
+  return true;
 }
 
 absl::Status LocalWorld::CheckPresent(const LocalMeeting& meeting) const {
@@ -300,6 +311,7 @@ LocalWorld::Meetings LocalWorld::FailLocked(const absl::Status& status) {
   for (auto& [key, group] : groups_) {
     group->waiting.clear();
     group->channels.clear();
+    group->ready.clear();
   }
   for (auto moving = moving_.begin(); moving != moving_.end();) {
     LocalMeeting& meeting = **moving;
@@ -318,27 +330,29 @@ void LocalWorld::Fail(const absl::Status& status) {
     MutexLock lock(&mutex_);
     ended = FailLocked(status);
   }
-  Complete(ended);
+  Complete(ended, status);
 }
 
-void LocalWorld::MoveInline(const MeetingPtr& meeting) {
+void LocalWorld::Move(MeetingPtr meeting) {
+  while (meeting != nullptr) {
+    meeting = meeting->inline_move ? MoveInline(meeting) : StartPhase(meeting);
+  }
+}
+
+LocalWorld::MeetingPtr LocalWorld::MoveInline(const MeetingPtr& meeting) {
   for (int phase = 0; phase < Phases(meeting->arrivals[0].kind); ++phase) {
     for (size_t index = 0; index < meeting->ranks.size(); ++index) {
       RunTask(meeting->arrivals, static_cast<int>(index), phase);
     }
   }
-  {
-    MutexLock lock(&mutex_);
-    moving_.erase(meeting);
-  }
-  Complete({meeting});
+  return End(meeting);
 }
 
-void LocalWorld::StartPhase(const MeetingPtr& meeting) {
+LocalWorld::MeetingPtr LocalWorld::StartPhase(const MeetingPtr& meeting) {
   std::vector<int> orphans;  // tasks of ranks that have left
   {
     MutexLock lock(&mutex_);
-    if (meeting->withdrawn) return;
+    if (meeting->withdrawn) return nullptr;
     const int ranks = static_cast<int>(meeting->ranks.size());
     const int first = meeting->number.has_value() ? 0 : 1;  // a sender has nothing to do
     meeting->queued = ranks - first;
@@ -348,17 +362,21 @@ void LocalWorld::StartPhase(const MeetingPtr& meeting) {
       if (progress == nullptr) {
         orphans.push_back(index);
       } else {
-        progress->Post([this, meeting, index] { RunTaskOf(meeting, index); });
+        progress->Post([this, meeting, index] { Move(RunTaskOf(meeting, index)); });
       }
     }
   }
-  for (int index : orphans) RunTaskOf(meeting, index);
+  MeetingPtr next;
+  for (int index : orphans) {
+    if (MeetingPtr ready = RunTaskOf(meeting, index)) next = std::move(ready);
+  }
+  return next;
 }
 
-void LocalWorld::RunTaskOf(const MeetingPtr& meeting, int index) {
+LocalWorld::MeetingPtr LocalWorld::RunTaskOf(const MeetingPtr& meeting, int index) {
   {
     MutexLock lock(&mutex_);
-    if (meeting->withdrawn) return;
+    if (meeting->withdrawn) return nullptr;
     --meeting->queued;
     ++meeting->running;
   }
@@ -366,17 +384,34 @@ void LocalWorld::RunTaskOf(const MeetingPtr& meeting, int index) {
   bool more;
   {
     MutexLock lock(&mutex_);
-    if (--meeting->running > 0 || meeting->queued > 0) return;
+    if (--meeting->running > 0 || meeting->queued > 0) return nullptr;
     more = !meeting->withdrawn && ++meeting->phase < Phases(meeting->arrivals[0].kind);
     if (!more) moving_.erase(meeting);
   }
-  if (more) return StartPhase(meeting);
-  Complete({meeting});
+  return more ? StartPhase(meeting) : End(meeting);
 }
 
-void LocalWorld::Complete(const Meetings& meetings) {
-  if (meetings.empty()) return;
-  const absl::Status status = this->status();
+// Complete first: whoever waits for what comes next finds this one done.
+LocalWorld::MeetingPtr LocalWorld::End(const MeetingPtr& meeting) {
+  absl::Status status;
+  {
+    MutexLock lock(&mutex_);
+    moving_.erase(meeting);
+    status = status_;
+  }
+  Complete({meeting}, status);
+  if (!meeting->number.has_value()) return nullptr;
+  LocalGroupState& group = *meeting->group;
+  MutexLock lock(&mutex_);
+  group.moving = false;
+  if (group.ready.empty()) return nullptr;
+  MeetingPtr next = std::move(group.ready.front());
+  group.ready.pop_front();
+  TakeTurn(next);
+  return next;
+}
+
+void LocalWorld::Complete(const Meetings& meetings, const absl::Status& status) {
   // All buffers are let go before anybody is told: who was told may end what owns their memory.
   for (const MeetingPtr& meeting : meetings) meeting->arrivals.clear();
   for (const MeetingPtr& meeting : meetings) {
@@ -387,6 +422,7 @@ void LocalWorld::Complete(const Meetings& meetings) {
 }
 
 void LocalWorld::OnTimeout(const RankWork& work) {
+  absl::Status failure;
   Meetings failed;
   {
     MutexLock lock(&mutex_);
@@ -400,9 +436,10 @@ void LocalWorld::OnTimeout(const RankWork& work) {
           std::any_of(works.begin(), works.end(), [&](const auto& w) { return w.get() == &work; });
       if (found) late = DescribeLate(*meeting, seconds);
     }
-    failed = FailLocked(absl::DeadlineExceededError(late));
+    failure = absl::DeadlineExceededError(late);
+    failed = FailLocked(failure);
   }
-  Complete(failed);
+  Complete(failed, failure);
 }
 
 void LocalWorld::RunFor(int world_rank, const std::function<void()>& callbacks) {

@@ -28,11 +28,12 @@ struct LocalMeeting;     // an operation, from its first rank's arrival until it
 // Where ranks that are threads of one process meet: the state behind a LocalHub. Any thread may
 // call. One lock guards everything; data moves and works complete outside of it.
 //
-// Life of an operation: it waits until all its ranks have arrived; then its tasks (movement.h) run,
-// either all of them in the thread that arrived last, or each on its rank's progress thread; then
-// its works complete. A failure ends it at once while it waits; while it moves, tasks that have not
-// begun are withdrawn and it ends when those that have are over, so that nobody's buffer is touched
-// after the end.
+// Life of an operation: it waits until all its ranks have arrived, and, a collective, until those
+// of its group that came before it have ended; then its tasks (movement.h) run, either all of them
+// in one thread (that arrived last, or ended the one before), or each on its rank's progress
+// thread; then its works complete. A failure ends it at once while it waits; while it moves, tasks
+// that have not begun are withdrawn and it ends when those that have are over, so that nobody's
+// buffer is touched after the end.
 class LocalWorld : public std::enable_shared_from_this<LocalWorld> {
  public:
   LocalWorld(int size, std::chrono::milliseconds deadline, int64_t inline_bytes);
@@ -70,7 +71,8 @@ class LocalWorld : public std::enable_shared_from_this<LocalWorld> {
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   MeetingPtr FindMessage(LocalGroupState& group, int from, int to, int half)
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
-  // Arrival number `index` of a meeting; an error if it does not fit. Once all are there it moves.
+  // Arrival number `index` of a meeting; an error if it does not fit. Once all are there it is
+  // ready.
   absl::Status Add(const MeetingPtr& meeting, int index, Arrival arrival,
                    std::shared_ptr<RankWork> work) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   Work Message(LocalGroupState& group, int from, int to, int half, const Tensor& tensor);
@@ -84,11 +86,17 @@ class LocalWorld : public std::enable_shared_from_this<LocalWorld> {
   [[nodiscard]] Meetings FailLocked(const absl::Status& status)
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
 
-  // Runs every task here. The other way: posts those of the next phase to progress threads.
-  void MoveInline(const MeetingPtr& meeting);
-  void StartPhase(const MeetingPtr& meeting);
-  void RunTaskOf(const MeetingPtr& meeting, int index);
-  void Complete(const Meetings& meetings);
+  // Whether a ready meeting may move now; a collective has to wait for the one before it.
+  bool TakeTurn(const MeetingPtr& meeting) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  // Moves a meeting whose turn it is, and then those whose turn comes with its end.
+  void Move(MeetingPtr meeting);
+  // Each returns what moves next if it has ended a meeting, otherwise null. Runs every task here;
+  // or posts those of the next phase to progress threads, which run one each.
+  MeetingPtr MoveInline(const MeetingPtr& meeting);
+  MeetingPtr StartPhase(const MeetingPtr& meeting);
+  MeetingPtr RunTaskOf(const MeetingPtr& meeting, int index);
+  MeetingPtr End(const MeetingPtr& meeting);
+  static void Complete(const Meetings& meetings, const absl::Status& status);
 
   void OnTimeout(const RankWork& work);
   // Runs callbacks where they harm nobody: on the rank's progress thread while there is one.
