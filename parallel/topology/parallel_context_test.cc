@@ -2,15 +2,20 @@
 #include "parallel/topology/parallel_context.h"
 
 #include <cstdint>
+#include <memory>
 #include <set>
 #include <string>
 #include <vector>
 
 #include "absl/strings/str_cat.h"
+#include "core/base/status_macros.h"
 #include "core/device/device.h"
 #include "core/tensor/tensor.h"
 #include "gtest/gtest.h"
 #include "parallel/comm/fake/fake_group.h"
+#include "parallel/comm/link/link.h"
+#include "parallel/comm/link/link_group.h"
+#include "parallel/comm/link/wall_clock.h"
 #include "parallel/comm/local/run_ranks.h"
 
 namespace forerun {
@@ -79,6 +84,20 @@ TEST(ParallelContext, EachGroupConnectsTheRanksThatTheGridNames) {
     });
     EXPECT_TRUE(status.ok()) << status;
   }
+}
+
+TEST(ParallelContext, GroupsOverALinkAreTheSameAndAllTakeTheirTurnsOnIt) {
+  comm::WallClock clock;
+  const absl::Status status = comm::RunRanks(8, {}, [&](comm::GroupFactory& factory) {
+    const auto link = std::make_shared<comm::Link>(comm::Link::Options{}, clock);
+    comm::LinkGroupFactory linked(factory, link);
+    FR_RETURN_IF_ERROR(CheckGroups(linked, /*tp=*/2, /*pp=*/2));
+    std::set<std::string> carried;  // all but the group of one
+    for (const comm::LinkRecord& record : link->TakeRecords()) carried.insert(record.group);
+    EXPECT_EQ(carried.size(), 6u);
+    return absl::OkStatus();
+  });
+  EXPECT_TRUE(status.ok()) << status;
 }
 
 // One rank reduces first and the other gathers first, and each waits before it goes on.

@@ -28,10 +28,10 @@ void WallClock::CallAt(Time time, std::function<void()> callback) {
 
 void WallClock::Run() {
   mutex_.Lock();
-  while (!ending_) {
+  while (!ending_ || !callbacks_.empty()) {
     if (callbacks_.empty()) {
       changed_.Wait(&mutex_);
-    } else if (const Time next = callbacks_.begin()->first; Now() < next) {
+    } else if (const Time next = callbacks_.begin()->first; Now() < next && !ending_) {
       changed_.WaitUntil(&mutex_, begin_ + next);
     } else {
       std::function<void()> callback = std::move(callbacks_.begin()->second);

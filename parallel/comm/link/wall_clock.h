@@ -12,8 +12,8 @@
 namespace forerun::comm {
 
 // Real time, from construction. Any thread may call. One thread calls all callbacks, one after the
-// other: they do not block. Outlives what calls it; callbacks that are not yet due when it ends are
-// dropped.
+// other: they do not block. Callbacks that are not yet due when it ends are called then, so that
+// nobody waits for them for ever; those that they ask for, too.
 class WallClock final : public Clock {
  public:
   WallClock();
