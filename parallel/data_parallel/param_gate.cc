@@ -242,8 +242,10 @@ ParamGate::~ParamGate() {
   InlineStream host(Device{});
   try {
     // Other ranks may be waiting for this one's part. A step that broke off is another matter:
-    // its gathers cannot be issued, and whoever broke it off has aborted the group.
-    if (!chain_->InsideStep()) {
+    // its gathers cannot be issued, and whoever broke it off has aborted the group. So are gathers
+    // on demand: they end only if all ranks go on reading, and this one may have broken off.
+    const bool flows = options_.overlap && options_.window_bytes > 0;
+    if (flows && !chain_->InsideStep()) {
       for (size_t b = 0; b < buffer_.plan().buckets().size(); ++b) {
         chain_->WaitCurrent(static_cast<int>(b), host, "the end of training");
       }

@@ -36,7 +36,9 @@ class ParamGate final : public ParamReader {
   // The group has as many ranks as the plan has shards. Buffer, group and clock outlive the gate.
   ParamGate(BucketBuffer& buffer, comm::ProcessGroup& group, const Options& options,
             SecondsClock clock);
-  ~ParamGate() override;  // waits for gathers in flight, unless the group has failed
+  // Ends the gathers of what was published, unless the group has failed. Without a window that lets
+  // them flow, what no reader has asked for is not gathered any more.
+  ~ParamGate() override;
 
   ParamLease Read(const Parameter& parameter, Stream& stream, absl::string_view reader) override;
 

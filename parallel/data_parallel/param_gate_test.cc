@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <atomic>
+#include <chrono>
 #include <cmath>
 #include <functional>
 #include <memory>
@@ -179,6 +180,7 @@ TEST_P(ParamGateWorld, ReadsInAnyOrderSeeTheCurrentValuesAndRanksIssueOneSequenc
 }
 
 TEST_P(ParamGateWorld, ARankThatEndsEarlyStillBringsItsPart) {
+  if (GetParam().window_bytes == 0) return;  // on demand all ranks have to read
   const absl::Status status = Job(3).Run([&](const RankContext& rank) {
     GateRank self(parameters_, rank.op, rank.group, Options());
     self.Update(1);
@@ -193,11 +195,8 @@ TEST_P(ParamGateWorld, ARankThatEndsEarlyStillBringsItsPart) {
 enum class BreakOff { kBeforeTheUpdate, kInsideTheUpdate, kAfterTheUpdate };
 
 TEST_P(ParamGateWorld, TheErrorOfOneRankEndsTheWaitsOfAll) {
-  // Without a window nothing flows unless all read, so what has been published cannot end.
-  const bool flows = !GetParam().overlap || GetParam().window_bytes > 0;
   for (BreakOff where :
        {BreakOff::kBeforeTheUpdate, BreakOff::kInsideTheUpdate, BreakOff::kAfterTheUpdate}) {
-    if (where == BreakOff::kAfterTheUpdate && !flows) continue;
     std::vector<std::string> errors(3);
     const absl::Status status = Job(3).Run([&](const RankContext& rank) -> absl::Status {
       GateRank self(parameters_, rank.op, rank.group, Options());
@@ -237,6 +236,23 @@ INSTANTIATE_TEST_SUITE_P(
                     GateCase{"WholeModel", true, 1 << 30, 64 << 10},
                     GateCase{"WholeModelOnProgressThreads", true, 1 << 30, 0}),
     [](const auto& info) { return std::string(info.param.name); });
+
+// The others wait for it elsewhere, and read nothing.
+TEST(ParamGate, OnDemandARankThatBreaksOffAfterItsUpdateEndsAtOnce) {
+  const TestParameters parameters;
+  comm::LocalHub::Options hub;
+  hub.deadline = std::chrono::minutes(1);
+  const absl::Status status = RankJob(2, hub).Run([&](const RankContext& rank) -> absl::Status {
+    ParamGate::Options options;
+    options.window_bytes = 0;
+    GateRank self(parameters, rank.op, rank.group, options);
+    self.Update(1);
+    if (rank.rank == 1) return absl::DataLossError("no more samples");
+    rank.factory.Create("pipeline", {0, 1})->Recv(rank.op.Empty({1}, DType::kF32), 1).Synchronize();
+    return absl::OkStatus();
+  });
+  EXPECT_EQ(status, absl::DataLossError("no more samples"));
+}
 
 TEST(ParamGate, ReadsGiveReadOnlyTensorsOfTheParametersShape) {
   const TestParameters parameters(/*mixed=*/true);
