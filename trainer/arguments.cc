@@ -16,6 +16,7 @@
 #include "core/base/flag_names.h"
 #include "core/base/status_macros.h"
 #include "core/base/user_path.h"
+#include "models/registration_order.h"
 #include "optim/lr_schedule.h"
 #include "parallel/data_parallel/order_watch.h"
 #include "parallel/pipeline/schedule.h"
@@ -264,6 +265,13 @@ absl::Status ResolveParallel(ParallelArguments& a) {
         absl::StrCat("--sequence-parallel is not supported yet with --tensor-model-parallel-size ",
                      a.tensor_model_parallel_size));
   }
+  for (const auto& [given, flag] :
+       {std::pair(a.use_distributed_optimizer, "--use-distributed-optimizer"),
+        std::pair(a.overlap_grad_reduce, "--overlap-grad-reduce")}) {
+    if (a.overlap_param_gather && !given) {
+      return absl::InvalidArgumentError(absl::StrCat("--overlap-param-gather needs ", flag));
+    }
+  }
   if (a.ddp_bucket_size.has_value() && *a.ddp_bucket_size < 1) {
     return Invalid("--ddp-bucket-size", absl::StrCat(*a.ddp_bucket_size), "at least 1");
   }
@@ -312,7 +320,7 @@ absl::Status ResolveModel(ModelArguments& a) {
     return absl::InvalidArgumentError(absl::StrCat("--normalization ", a.normalization,
                                                    " is not known; choose LayerNorm or RMSNorm"));
   }
-  return absl::OkStatus();
+  return RegistrationOrder::Parse(a.registration_order).status();
 }
 
 absl::Status CheckTraining(const TrainingArguments& a) {

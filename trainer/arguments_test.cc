@@ -209,6 +209,8 @@ TEST(Arguments, NamesThatAreNotKnownListThoseThatAre) {
   EXPECT_THAT(Refusal("--normalization BatchNorm"), HasSubstr("LayerNorm or RMSNorm"));
   EXPECT_THAT(Refusal("--lr-decay-style wavy"), HasSubstr("wavy"));
   EXPECT_THAT(Refusal("--pipeline-schedule backwards"), HasSubstr("backwards"));
+  EXPECT_THAT(Refusal("--registration-order sideways"),
+              HasSubstr("unknown registration order 'sideways'"));
 }
 
 TEST(Arguments, FullRecomputeIsWhatMegatronLmMeansByIt) {
@@ -247,6 +249,10 @@ TEST(Arguments, ARecomputeThatIsNotWholeIsNamed) {
 
 TEST(Arguments, FlagsThatNeedEachOtherSaySo) {
   EXPECT_EQ(Refusal("--save-interval 5"), "--save-interval needs --save");
+  EXPECT_EQ(Refusal("--overlap-param-gather --overlap-grad-reduce"),
+            "--overlap-param-gather needs --use-distributed-optimizer");
+  EXPECT_EQ(Refusal("--overlap-param-gather --use-distributed-optimizer"),
+            "--overlap-param-gather needs --overlap-grad-reduce");
   EXPECT_THAT(Refusal("--lr-warmup-iters 10"), HasSubstr("--lr-warmup-iters 10 is not below"));
 }
 
