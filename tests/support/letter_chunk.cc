@@ -7,6 +7,7 @@
 
 #include "absl/strings/match.h"
 #include "core/autograd/functions.h"
+#include "core/autograd/recompute.h"
 #include "core/nn/functions.h"
 #include "parallel/tensor_parallel/vocab_parallel_cross_entropy.h"
 
@@ -44,9 +45,9 @@ Value LetterChunk::Forward(const ForwardContext& context, const Value&,
   return ScaledMean(context, losses, 1.0f);
 }
 
-Value LetterChunk::Logits(const ForwardContext& context, const Value&, const Tensor& tokens) const {
-  const std::string path = model_.path ? model_.path(passes_, rank_) : model_.registered;
-  Value x = Embedding(context, tokens, *table_, 0, "embedding");
+Value LetterChunk::RunLayers(const ForwardContext& context, const Value& input,
+                             const std::string& path) const {
+  Value x = input;
   for (char step : path) {
     const Parameter& weight = *layers_.at(static_cast<char>(std::toupper(step)));
     const bool borrows = std::islower(step) != 0;
@@ -54,6 +55,20 @@ Value LetterChunk::Logits(const ForwardContext& context, const Value&, const Ten
     const Value y = borrows ? Linear(context, x, weight, nullptr, reader)
                             : LinearGelu(context, x, weight, nullptr, GeluKind::kTanh, reader);
     x = Add(context, x, y);
+  }
+  return x;
+}
+
+Value LetterChunk::Logits(const ForwardContext& context, const Value&, const Tensor& tokens) const {
+  const std::string path = model_.path ? model_.path(passes_, rank_) : model_.registered;
+  Value x = Embedding(context, tokens, *table_, 0, "embedding");
+  const size_t length = model_.segment == 0 ? path.size() : model_.segment;
+  for (size_t begin = 0; begin < path.size(); begin += length) {
+    const auto run = [this, part = path.substr(begin, length)](const ForwardContext& inner,
+                                                               const Value& input) {
+      return RunLayers(inner, input, part);
+    };
+    x = model_.segment == 0 ? run(context, x) : Recompute(context, x, run);
   }
   return Linear(context, x, *table_, nullptr, "head");
 }

@@ -18,6 +18,7 @@ struct LetterModel {
   std::string registered = "ABC";  // layers, in this order
   std::string optional;            // of these
   std::string frozen;
+  int segment = 0;  // layers that are recomputed as one; 0: none are
 
   // What a forward pass runs: "A" is layer A; "a" a plain function that borrows A's weight. Passes
   // of training count from 1; 0 is the recorded one. Rank is the data-parallel one. By default the
@@ -51,6 +52,7 @@ class LetterChunk final : public ModelChunk {
 
  private:
   const Parameter& Declare(const std::string& name, const Shape& shape, ParameterKind kind);
+  Value RunLayers(const ForwardContext& context, const Value& input, const std::string& path) const;
 
   const LetterModel model_;
   comm::ProcessGroup& group_;

@@ -67,6 +67,7 @@ TEST_P(RecomputeJob, ChangesNoBitAndNoIssueOrder) {
        {RecomputePlan{Method::kUniform, 1}, {Method::kUniform, 2}, {Method::kBlock, 1}}) {
     JobSpec spec = Spec();
     spec.recompute = plan;
+    spec.options.data_parallel.forward_order = ForwardOrderMode::kStrict;
     const auto result = RunJob(spec);
     ASSERT_TRUE(result.ok()) << result.status();
     EXPECT_EQ(BitDifference(*result, *expected), "");
