@@ -43,10 +43,12 @@ StepPhases PhasesOf(const pipeline::StageRun& run, double update_seconds) {
 
 absl::StatusOr<ForwardOrderGraph> RecordChunkOrder(const ModelChunk& meta_chunk, int64_t seq_length,
                                                    int64_t micro_batch_size) {
-  const MetaRuntime meta(meta::Kernels());
+  const meta::CountingKernels kernels;
+  const MetaRuntime meta(kernels.table());
   const Tensor tokens = MetaTokens(meta.ops, seq_length, micro_batch_size);
   return RecordForwardOrder(
-      meta_chunk.registry().parameters(), [&](ParamReader& reader, Tape& tape) {
+      meta_chunk.registry().parameters(),
+      [&](ParamReader& reader, Tape& tape) {
         const ForwardContext context{
             meta.ops,           reader, &tape, RandomKey::Root(0), 0, micro_batch_size,
             /*training=*/true,
@@ -57,7 +59,8 @@ absl::StatusOr<ForwardOrderGraph> RecordChunkOrder(const ModelChunk& meta_chunk,
                                            meta_chunk.activation_dtype()));
         }
         meta_chunk.Forward(context, input, {tokens, tokens});
-      });
+      },
+      &kernels.work());
 }
 
 absl::StatusOr<std::unique_ptr<RankTrainer>> RankTrainer::Create(

@@ -17,14 +17,17 @@ namespace {
 // Writes down every read; hands out tensors without memory.
 class RecordingReader final : public ParamReader {
  public:
+  explicit RecordingReader(const ComputeWork& work) : work_(work) {}
+
   ParamLease Read(const Parameter& parameter, Stream&, absl::string_view reader) override {
-    uses_.push_back(Use{&parameter, std::string(reader), {}});
+    uses_.push_back(Use{&parameter, std::string(reader), {}, work_});
     return ParamLease(Tensor::Wrap(nullptr, nullptr, parameter.shape(), parameter.dtype(),
                                    Device{DeviceKind::kMeta}, Tensor::Access::kReadOnly));
   }
   std::vector<Use> TakeUses() { return std::move(uses_); }
 
  private:
+  const ComputeWork& work_;
   std::vector<Use> uses_;
 };
 
@@ -81,6 +84,7 @@ ForwardOrderGraph ForwardOrderGraph::ReboundTo(
   };
   ForwardOrderGraph graph;
   graph.uses_ = uses_;
+  graph.work_ = work_;
   for (Use& use : graph.uses_) use.parameter = twin(use.parameter);
   for (const Parameter* p : first_use_order_) graph.first_use_order_.push_back(twin(p));
   for (const auto& [p, count] : use_count_) graph.use_count_[twin(p)] = count;
@@ -101,13 +105,16 @@ std::string ForwardOrderGraph::ToString() const {
 
 absl::StatusOr<ForwardOrderGraph> RecordForwardOrder(
     absl::Span<const Parameter* const> parameters,
-    absl::FunctionRef<void(ParamReader&, Tape&)> forward) {
-  RecordingReader reader;
+    absl::FunctionRef<void(ParamReader&, Tape&)> forward, const ComputeWork* work) {
+  const ComputeWork none;
+  const ComputeWork& done = work != nullptr ? *work : none;
+  RecordingReader reader(done);
   Tape tape;
   forward(reader, tape);
 
   ForwardOrderGraph graph;
   graph.uses_ = reader.TakeUses();
+  graph.work_ = done;
   AddEdges(tape.Operators(), graph.uses_);
   for (const Parameter* parameter : tape.contributions()) ++graph.contribution_count_[parameter];
 

@@ -12,6 +12,7 @@
 #include "core/autograd/param_reader.h"
 #include "core/autograd/parameter.h"
 #include "core/autograd/tape.h"
+#include "core/ops/compute_work.h"
 
 // The registered forward-order graph: which parameters a chunk's forward pass reads, in which
 // order, and what flows from one use into the next. It is recorded from the chunk's own Forward on
@@ -27,6 +28,7 @@ struct Use {
   // Uses whose results flow into this one with no other use between, ascending. Frozen parameters
   // have none and are none: they contribute to no gradient, so the tape does not know them.
   std::vector<int> sources;
+  ComputeWork before;  // of the forward pass, done when the read comes
 };
 
 // Immutable. Parameters are those of one chunk and outlive the graph.
@@ -38,6 +40,9 @@ class ForwardOrderGraph {
   // Every trainable parameter once: used ones by first use, then optional ones that the recorded
   // pass left out, by name. Independent of registration order.
   absl::Span<const Parameter* const> first_use_order() const { return first_use_order_; }
+
+  // Of the whole forward pass.
+  const ComputeWork& work() const { return work_; }
 
   // Reads, and gradient contributions, that one forward pass makes of a parameter.
   int use_count(const Parameter& parameter) const;
@@ -52,19 +57,23 @@ class ForwardOrderGraph {
 
  private:
   friend absl::StatusOr<ForwardOrderGraph> RecordForwardOrder(
-      absl::Span<const Parameter* const>, absl::FunctionRef<void(ParamReader&, Tape&)>);
+      absl::Span<const Parameter* const>, absl::FunctionRef<void(ParamReader&, Tape&)>,
+      const ComputeWork*);
 
   std::vector<Use> uses_;
   std::vector<const Parameter*> first_use_order_;
+  ComputeWork work_;
   absl::flat_hash_map<const Parameter*, int> use_count_;
   absl::flat_hash_map<const Parameter*, int> contribution_count_;
 };
 
 // Runs `forward` once with a recording reader, whose leases are meta tensors, and an empty tape.
 // `parameters` are all parameters of the chunk. Fails, naming the parameters, when a trainable one
-// that is not optional is never read, or when one is read that is not of this chunk.
+// that is not optional is never read, or when one is read that is not of this chunk. `work` is what
+// the kernels of the pass have counted so far (meta::CountingKernels), and is looked at by each
+// read; null: the graph has no work.
 absl::StatusOr<ForwardOrderGraph> RecordForwardOrder(
     absl::Span<const Parameter* const> parameters,
-    absl::FunctionRef<void(ParamReader&, Tape&)> forward);
+    absl::FunctionRef<void(ParamReader&, Tape&)> forward, const ComputeWork* work = nullptr);
 
 }  // namespace forerun

@@ -11,6 +11,8 @@
 #include "core/autograd/testing/test_device.h"
 #include "core/nn/functions.h"
 #include "core/nn/registry.h"
+#include "core/ops/meta/kernels.h"
+#include "core/ops/op_context.h"
 #include "gtest/gtest.h"
 
 namespace forerun {
@@ -191,6 +193,26 @@ TEST_F(ForwardOrderTest, AReboundGraphSpeaksOfTheTwins) {
   EXPECT_EQ(rebound.use_count(training["query"]), 2);
   EXPECT_EQ(rebound.contribution_count(training["embedding"]), 2);
   EXPECT_EQ(rebound.use_count(meta["query"]), 0);
+}
+
+TEST_F(ForwardOrderTest, AUseKnowsTheWorkThatWasDoneBeforeIt) {
+  const Chunk chunk;
+  const meta::CountingKernels counting;
+  const OpContext op{meta_.op().stream, meta_.op().allocator, &counting.table()};
+  const ForwardOrderGraph graph = *RecordForwardOrder(
+      chunk.parameters(),
+      [&](ParamReader& reader, Tape& tape) {
+        chunk.Forward(ForwardContext{op, reader, &tape}, tokens_);
+      },
+      &counting.work());
+  constexpr int64_t kLinear = 2 * 3 * kWidth * kWidth;  // flops; three tokens
+  std::vector<int64_t> flops;
+  for (const Use& use : graph.uses()) flops.push_back(use.before.flops);
+  EXPECT_EQ(flops, (std::vector<int64_t>{0, 0, 0, 0, kLinear, 2 * kLinear, 3 * kLinear}));
+  EXPECT_EQ(graph.work().flops, 3 * kLinear + 2 * 3 * kWidth * kVocabulary);
+  EXPECT_EQ(graph.uses()[0].before, ComputeWork());
+  EXPECT_LT(graph.uses()[1].before.bytes, graph.uses()[2].before.bytes) << "the norm";
+  EXPECT_EQ(graph.ReboundTo(chunk.parameters()).work(), graph.work());
 }
 
 TEST_F(ForwardOrderTest, AGraphIsNotReboundToAnotherModel) {

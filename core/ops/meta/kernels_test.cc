@@ -130,5 +130,26 @@ TEST_F(MetaTest, MisfitsDieOnMetaAsOnEveryDevice) {
   EXPECT_DEATH(LayerNorm(context_, Make({2, 3}), Make({3}), Make({2}), 1e-5f), "beta of a norm");
 }
 
+TEST_F(MetaTest, CountingKernelsAddUpFlopsOfProductsAndBytesOfTheRest) {
+  const meta::CountingKernels counting;
+  const OpContext context{&stream_, &allocator_, &counting.table()};
+  const auto expect = [&](int64_t flops, int64_t bytes) {
+    EXPECT_EQ(counting.work(), (ComputeWork{flops, bytes}));
+  };
+  expect(0, 0);
+  Matmul(context, Make({3, 5}), Make({7, 5}), {.transpose_b = true});
+  expect(2 * 3 * 5 * 7, 0);
+  Matmul(context, Make({5, 3}), Make({5, 7}), {.transpose_a = true});
+  expect(2 * (2 * 3 * 5 * 7), 0);
+  const Tensor q = Make({6, 2, 4, 8}), kv = Make({6, 2, 2, 8});
+  CausalAttention(context, q, kv, kv, {});
+  const int64_t flops = 2 * (2 * 3 * 5 * 7) + 2 * (2 * 4 * 6 * 6 * 8);
+  expect(flops, 0);
+  Add(context, Make({10}), Make({10}));
+  expect(flops, 3 * 20);
+  LayerNorm(context, Make({2, 10}), Make({10}), Make({10}), 1e-5f);
+  expect(flops, 3 * 20 + 2 * 40);
+}
+
 }  // namespace
 }  // namespace forerun
