@@ -25,24 +25,23 @@ struct PlannedBucket {
 // Fills buckets of every dtype side by side.
 class Cutter {
  public:
-  Cutter(const BucketPlanOptions& options, int64_t default_numel)
-      : options_(options), quantum_(options.shards * options.alignment), default_(default_numel) {}
+  explicit Cutter(const BucketPlanOptions& options) : options_(options) {}
 
   void Add(const Parameter& parameter, size_t first_use) {
-    const int64_t limit = options_.bucket_numel.has_value()
-                              ? std::numeric_limits<int64_t>::max()
-                              : options_.max_bucket_bytes / SizeOf(parameter.dtype());
-    const bool alone = parameter.sharing() != Sharing::kNone || parameter.numel() > limit;
-    if (alone) {
+    if (options_.LiesAlone(parameter)) {
       Close(parameter.dtype());
-      AddAlone(parameter, first_use, limit);
+      AddAlone(parameter, first_use);
     } else {
       Append(parameter, first_use);
     }
   }
 
-  std::vector<PlannedBucket> Finish() {
+  void CloseAll() {
     while (!open_.empty()) Close(open_.begin()->first);
+  }
+
+  std::vector<PlannedBucket> Finish() {
+    CloseAll();
     std::stable_sort(done_.begin(), done_.end(),
                      [](const auto& a, const auto& b) { return a.first_use < b.first_use; });
     return std::move(done_);
@@ -56,24 +55,24 @@ class Cutter {
       open.bucket.dtype = parameter.dtype();
       open.first_use = first_use;
     }
-    const int64_t begin = RoundUp(open.bucket.numel, options_.alignment);
+    const int64_t begin = options_.NextBegin(open.bucket.numel);
     open.bucket.pieces.push_back({&parameter, 0, begin, parameter.numel()});
     open.bucket.numel = begin + parameter.numel();
-    if (open.bucket.numel >= Target()) Close(parameter.dtype());
+    if (options_.bucket_numel.has_value() && open.bucket.numel >= *options_.bucket_numel) {
+      Close(parameter.dtype());
+    }
   }
 
-  void AddAlone(const Parameter& parameter, size_t first_use, int64_t limit) {
-    const int64_t cut = limit == std::numeric_limits<int64_t>::max()
-                            ? limit
-                            : std::max(quantum_, limit / quantum_ * quantum_);
+  void AddAlone(const Parameter& parameter, size_t first_use) {
+    const int64_t most = options_.PieceNumel(parameter);
     int64_t begin = 0;
     do {
-      const int64_t numel = std::min(parameter.numel() - begin, cut);
+      const int64_t numel = std::min(parameter.numel() - begin, most);
       PlannedBucket planned;
       planned.first_use = first_use;
       planned.bucket.dtype = parameter.dtype();
       planned.bucket.pieces.push_back({&parameter, begin, 0, numel});
-      planned.bucket.numel = RoundUp(numel, quantum_);
+      planned.bucket.numel = options_.ClosedNumel(numel);
       done_.push_back(std::move(planned));
       begin += numel;
     } while (begin < parameter.numel());
@@ -82,43 +81,52 @@ class Cutter {
   void Close(DType dtype) {
     const auto slot = open_.find(dtype);
     if (slot == open_.end()) return;
-    slot->second.bucket.numel = RoundUp(slot->second.bucket.numel, quantum_);
+    slot->second.bucket.numel = options_.ClosedNumel(slot->second.bucket.numel);
     done_.push_back(std::move(slot->second));
     open_.erase(slot);
   }
 
-  int64_t Target() const {
-    if (options_.bucket_numel.has_value()) return *options_.bucket_numel;
-    return done_.empty() ? default_ / 4 : default_;
-  }
-
   const BucketPlanOptions& options_;
-  const int64_t quantum_;
-  const int64_t default_;
   std::map<DType, PlannedBucket> open_;
   std::vector<PlannedBucket> done_;
 };
 
-int64_t DefaultBucketNumel(absl::Span<const Parameter* const> parameters,
-                           const BucketPlanOptions& options) {
-  constexpr int64_t kLeast = int64_t{16} << 10;
-  int64_t total = 0;
-  for (const Parameter* parameter : parameters) total += parameter->numel();
-  return std::min(std::max(kLeast, total / 8), options.max_bucket_bytes / SizeOf(DType::kF32));
+}  // namespace
+
+int64_t BucketPlanOptions::NextBegin(int64_t numel) const { return RoundUp(numel, alignment); }
+
+int64_t BucketPlanOptions::ClosedNumel(int64_t numel) const {
+  return RoundUp(numel, shards * alignment);
 }
 
-}  // namespace
+bool BucketPlanOptions::LiesAlone(const Parameter& parameter) const {
+  return parameter.sharing() != Sharing::kNone || parameter.numel() > PieceNumel(parameter);
+}
+
+int64_t BucketPlanOptions::PieceNumel(const Parameter& parameter) const {
+  if (bucket_numel.has_value()) return std::numeric_limits<int64_t>::max();
+  const int64_t quantum = shards * alignment;
+  return std::max(quantum, max_bucket_bytes / SizeOf(parameter.dtype()) / quantum * quantum);
+}
 
 BucketPlan::BucketPlan(absl::Span<const Parameter* const> first_use_order,
                        const BucketPlanOptions& options)
     : shards_(options.shards), parameters_(first_use_order.begin(), first_use_order.end()) {
-  Cutter cutter(options, DefaultBucketNumel(first_use_order, options));
+  FR_CHECK(!options.bucket_numel.has_value() || options.cuts.empty())
+      << "a size at which buckets are closed and places where they are cut";
+  Cutter cutter(options);
+  auto cut = options.cuts.begin();
   for (size_t i = 0; i < parameters_.size(); ++i) {
     FR_CHECK(parameters_[i]->trainable()) << parameters_[i]->name() << " is frozen";
     FR_CHECK(index_.emplace(parameters_[i], static_cast<int>(i)).second)
         << parameters_[i]->name() << " is planned twice";
+    if (cut != options.cuts.end() && *cut == static_cast<int>(i)) {
+      cutter.CloseAll();
+      ++cut;
+    }
     cutter.Add(*parameters_[i], i);
   }
+  FR_CHECK(cut == options.cuts.end()) << "cut at " << *cut << " is out of order or of the model";
   buckets_of_.resize(parameters_.size());
   for (PlannedBucket& planned : cutter.Finish()) {
     for (const BucketPiece& piece : planned.bucket.pieces) {

@@ -14,7 +14,7 @@
 namespace forerun {
 
 // How parameters are cut into the buckets that travel as one message: a pure function of their
-// first-use order, geometry and the options.
+// first-use order, geometry and the options. Where to cut is chosen elsewhere (bucket_cuts).
 //
 // Invariants
 //  1. Every trainable parameter lies in buckets of its dtype, all of it, once.
@@ -30,12 +30,21 @@ namespace forerun {
 //     are the same on every stage that holds it.
 struct BucketPlanOptions {
   int shards = 1;  // data-parallel ranks that share a bucket; 1: everybody holds all of it
-  // A bucket is closed when it holds at least so many elements; unset: about an eighth of the
-  // model, at least 16 Ki and at most max_bucket_bytes, and the first, whose gather nothing can
-  // hide, a quarter of that.
+  // A bucket is closed when it holds at least so many elements. Excludes `cuts`.
   absl::optional<int64_t> bucket_numel;
+  // Places in first-use order, ascending: before the parameter there, the open buckets of every
+  // dtype are closed. So what lies between two cuts gives one bucket a dtype.
+  std::vector<int> cuts;
   int64_t max_bucket_bytes = int64_t{64} << 20;
   int64_t alignment = 64;  // elements; the block that gradient norms are summed in
+
+  // The arithmetic of invariants 3 to 6. In a bucket that is filled up to `numel` the next
+  // parameter begins at NextBegin(numel), and its length once closed is ClosedNumel(numel).
+  int64_t NextBegin(int64_t numel) const;
+  int64_t ClosedNumel(int64_t numel) const;
+  bool LiesAlone(const Parameter& parameter) const;
+  // The longest piece of a parameter that lies alone.
+  int64_t PieceNumel(const Parameter& parameter) const;
 };
 
 // A run of a parameter's elements, row-major in its local shape, inside a bucket.

@@ -2,45 +2,30 @@
 #include "parallel/data_parallel/bucket_plan.h"
 
 #include <memory>
+#include <set>
+#include <utility>
 #include <vector>
 
 #include "core/random/random.h"
 #include "gtest/gtest.h"
+#include "parallel/data_parallel/testing/random_model.h"
 
 namespace forerun {
 namespace {
 
-// Parameters of random sizes, dtypes and sharing, in first-use order.
-class RandomModel {
- public:
-  explicit RandomModel(uint64_t seed) {
-    const RandomKey key = RandomKey::Root(seed);
-    const int count = 1 + static_cast<int>(UniformAt(key, 0) * 30);
-    for (int i = 0; i < count; ++i) {
-      ParameterSpec spec;
-      spec.name = "p" + std::to_string(i);
-      const auto numel = 1 + static_cast<int64_t>(UniformAt(key, 10 + i) * 5000);
-      spec.global_shape = {numel};
-      spec.box = Box::Whole(spec.global_shape);
-      spec.dtype = UniformAt(key, 100 + i) < 0.3f ? DType::kF32 : DType::kBF16;
-      if (UniformAt(key, 200 + i) < 0.1f) spec.sharing = Sharing::kPrimary;
-      owned_.push_back(std::make_unique<Parameter>(i, std::move(spec)));
-      order_.push_back(owned_.back().get());
-    }
-  }
-  const std::vector<const Parameter*>& order() const { return order_; }
+// Of 1 to 30 parameters.
+RandomModel ModelOf(uint64_t seed) {
+  return RandomModel(seed, 1 + static_cast<int>(UniformAt(RandomKey::Root(seed), 0) * 30), 5000);
+}
 
- private:
-  std::vector<std::unique_ptr<Parameter>> owned_;
-  std::vector<const Parameter*> order_;
-};
-
-BucketPlanOptions RandomOptions(uint64_t seed) {
+BucketPlanOptions RandomOptions(uint64_t seed, const RandomModel& model) {
   const RandomKey key = RandomKey::Root(seed).Fold("options");
   BucketPlanOptions options;
   options.shards = 1 + static_cast<int>(UniformAt(key, 0) * 8);
   if (UniformAt(key, 1) < 0.7f) {
     options.bucket_numel = 1 + static_cast<int64_t>(UniformAt(key, 2) * 20000);
+  } else {
+    options.cuts = model.Cuts(0.3);
   }
   options.max_bucket_bytes = 2048 + static_cast<int64_t>(UniformAt(key, 3) * 20000);
   return options;
@@ -83,16 +68,49 @@ void ExpectInvariants(const BucketPlan& plan, const std::vector<const Parameter*
 
 TEST(BucketPlan, KeepsItsInvariantsForRandomModelsAndOptions) {
   for (uint64_t seed = 0; seed < 500; ++seed) {
-    const RandomModel model(seed);
-    const BucketPlanOptions options = RandomOptions(seed);
+    const RandomModel model = ModelOf(seed);
+    const BucketPlanOptions options = RandomOptions(seed, model);
     const BucketPlan plan(model.order(), options);
     ExpectInvariants(plan, model.order(), options);
     if (HasFailure()) FAIL() << "seed " << seed << "\n" << plan.ToString();
   }
 }
 
+TEST(BucketPlan, NoBucketReachesOverACut) {
+  for (uint64_t seed = 0; seed < 200; ++seed) {
+    const RandomModel model = ModelOf(seed);
+    const BucketPlanOptions options = RandomOptions(seed, model);
+    const BucketPlan plan(model.order(), options);
+    for (const Bucket& bucket : plan.buckets()) {
+      const int first = plan.IndexOf(*bucket.pieces.front().parameter);
+      const int last = plan.IndexOf(*bucket.pieces.back().parameter);
+      for (int cut : options.cuts) EXPECT_FALSE(first < cut && cut <= last) << "seed " << seed;
+    }
+  }
+}
+
+TEST(BucketPlan, BetweenTwoCutsLiesOneBucketADtype) {
+  const RandomModel model = ModelOf(5);
+  const auto count = static_cast<int>(model.order().size());
+  BucketPlanOptions options;
+  options.cuts = {count / 2};
+  std::set<std::pair<bool, DType>> expected;  // half, dtype
+  for (int i = 0; i < count; ++i) {
+    ASSERT_EQ(model.order()[i]->sharing(), Sharing::kNone) << "choose another seed";
+    expected.insert({i < count / 2, model.order()[i]->dtype()});
+  }
+  EXPECT_EQ(BucketPlan(model.order(), options).buckets().size(), expected.size());
+}
+
+TEST(BucketPlan, CutsOutOfOrderAreRefused) {
+  const RandomModel model = ModelOf(3);
+  BucketPlanOptions options;
+  options.cuts = {2, 1};
+  EXPECT_DEATH(BucketPlan(model.order(), options), "out of order");
+}
+
 TEST(BucketPlan, SizeOneGivesEveryParameterItsOwnBucketAndInfinityOneADtype) {
-  const RandomModel model(3);
+  const RandomModel model = ModelOf(3);
   BucketPlanOptions options;
   options.bucket_numel = 1;
   EXPECT_EQ(BucketPlan(model.order(), options).buckets().size(), model.order().size());

@@ -41,6 +41,7 @@ const Parameter& TestParameters::named(const char* name) const {
 BucketPlan TestParameters::Plan(int shards) const {
   BucketPlanOptions options;
   options.shards = shards;
+  options.cuts = {1};
   options.max_bucket_bytes = 2048;
   return BucketPlan(order_, options);
 }
