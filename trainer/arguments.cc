@@ -34,6 +34,22 @@ constexpr const char* kSwitchesWithoutEffect[] = {
 constexpr const char* kOptionsWithoutEffect[] = {"--transformer-impl", "--distributed-backend",
                                                  "--num-workers", "--attention-backend"};
 
+// A number, or the word auto.
+void AddBucketSize(CLI::App& app, absl::optional<int64_t>& size) {
+  const char* flag = "--ddp-bucket-size";
+  const auto parse = [&size, flag](const std::string& text) {
+    size.reset();
+    if (text == "auto") return;
+    int64_t number = 0;
+    if (!absl::SimpleAtoi(text, &number)) {
+      throw CLI::ConversionError(flag, std::vector<std::string>{text});
+    }
+    size = number;
+  };
+  app.add_option_function<std::string>(
+      flag, parse, "elements at which a bucket is closed, or auto: what hides most (default)");
+}
+
 void AddParallel(CLI::App& app, ParallelArguments& a) {
   app.add_option("--tensor-model-parallel-size", a.tensor_model_parallel_size,
                  "ranks that split each layer");
@@ -51,8 +67,9 @@ void AddParallel(CLI::App& app, ParallelArguments& a) {
                "reduce gradients under the backward pass");
   app.add_flag("--overlap-param-gather", a.overlap_param_gather,
                "gather parameters under the optimizer and the forward pass");
-  app.add_option("--ddp-bucket-size", a.ddp_bucket_size,
-                 "elements at which a bucket is closed; default from the model's size");
+  AddBucketSize(app, a.ddp_bucket_size);
+  app.add_option("--param-gather-window-mb", a.param_gather_window_mb,
+                 "MiB of parameter gathers in flight; 0: none before it is wanted");
   app.add_option("--pipeline-schedule", a.pipeline_schedule, "1f1b or gpipe");
   app.add_option("--forward-order", a.forward_order,
                  "strict, warn or adopt: where forward passes read in another order than recorded");
@@ -251,7 +268,8 @@ absl::Status ResolveParallel(ParallelArguments& a) {
       CheckIntegers({{"--tensor-model-parallel-size", a.tensor_model_parallel_size, 1},
                      {"--pipeline-model-parallel-size", a.pipeline_model_parallel_size, 1},
                      {"--world-size", a.world_size, 0},
-                     {"--threads-per-rank", a.threads_per_rank, 0}}));
+                     {"--threads-per-rank", a.threads_per_rank, 0},
+                     {"--param-gather-window-mb", a.param_gather_window_mb, 0}}));
   // More would not fit an int; and then the default world is their product.
   const int64_t model = int64_t{a.tensor_model_parallel_size} * a.pipeline_model_parallel_size;
   if (a.world_size == 0) a.world_size = static_cast<int>(std::min(model, kMost));

@@ -22,7 +22,8 @@ struct ParallelArguments {
   bool use_distributed_optimizer = false;
   bool overlap_grad_reduce = false;
   bool overlap_param_gather = false;
-  absl::optional<int64_t> ddp_bucket_size;  // elements
+  absl::optional<int64_t> ddp_bucket_size;  // elements; unset: auto
+  int64_t param_gather_window_mb = 256;     // MiB
   std::string pipeline_schedule = "1f1b";
   std::string forward_order = "warn";
   double distributed_timeout_minutes = 10.0;

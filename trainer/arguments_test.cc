@@ -89,6 +89,14 @@ TEST(Arguments, DashesUnderscoresSpacesAndEqualSignsAreTheSame) {
   EXPECT_TRUE(Parsed("--use_distributed_optimizer").parallel.use_distributed_optimizer);
 }
 
+TEST(Arguments, ABucketSizeIsANumberOrAuto) {
+  EXPECT_FALSE(Parsed("").parallel.ddp_bucket_size.has_value());
+  EXPECT_EQ(Parsed("--ddp-bucket-size 4096").parallel.ddp_bucket_size, 4096);
+  EXPECT_FALSE(
+      Parsed("--ddp-bucket-size 4096 --ddp-bucket-size=auto").parallel.ddp_bucket_size.has_value());
+  EXPECT_EQ(Refusal("--ddp-bucket-size large"), "--ddp-bucket-size large is not a number");
+}
+
 TEST(Arguments, TheLastOfARepeatedFlagCounts) {
   EXPECT_EQ(Parsed("--lr 2e-3 --lr=3e-3").training.lr, 3e-3);
   EXPECT_TRUE(Parsed("--bf16 --bf16").model.bf16);
@@ -170,6 +178,7 @@ TEST(Arguments, NumbersOutOfRangeAreNamed) {
                            "--log-interval",
                            "--save-interval",
                            "--ddp-bucket-size",
+                           "--param-gather-window-mb",
                            "--seed"}) {
     EXPECT_THAT(Refusal(absl::StrCat(flag, " -1")),
                 HasSubstr(absl::StrCat(flag, " -1 is not at least ")));

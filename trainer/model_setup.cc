@@ -99,6 +99,7 @@ RankTrainerOptions RankTrainerOptionsOf(const Arguments& arguments) {
   options.data_parallel.overlap_grad_reduce = parallel.overlap_grad_reduce;
   options.data_parallel.overlap_param_gather = parallel.overlap_param_gather;
   options.data_parallel.bucket_numel = parallel.ddp_bucket_size;
+  options.data_parallel.gather_window_bytes = parallel.param_gather_window_mb << 20;
   options.data_parallel.poison_stale_params = arguments.output.poison_stale_params;
   options.data_parallel.forward_order = *ForwardOrderModeByName(parallel.forward_order);
   options.optimizer.adamw = {static_cast<float>(training.adam_beta1),

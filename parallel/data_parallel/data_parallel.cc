@@ -3,13 +3,41 @@
 
 #include <utility>
 
+#include "absl/strings/str_cat.h"
 #include "core/base/status_macros.h"
 #include "parallel/data_parallel/agreement.h"
+#include "parallel/data_parallel/bucket_cuts.h"
+#include "parallel/data_parallel/measure_costs.h"
 
 namespace forerun {
+namespace {
+
+std::vector<const ForwardOrderGraph*> GraphsOf(absl::Span<const DataParallel::Chunk> chunks) {
+  std::vector<const ForwardOrderGraph*> graphs;
+  for (const DataParallel::Chunk& chunk : chunks) graphs.push_back(&chunk.graph);
+  return graphs;
+}
+
+Costs CostsOf(const OpContext& context, const DataParallelGroups& groups,
+              absl::Span<const DataParallel::Chunk> chunks, const DataParallelOptions& options,
+              const SecondsClock& clock) {
+  if (options.costs.has_value()) return *options.costs;
+  if (options.bucket_numel.has_value() || groups.reduce->size() == 1) return Costs::Nominal();
+  return MeasureCosts(context, groups, ProbeOf(GraphsOf(chunks)), clock);
+}
+
+// A group of one has nothing to move.
+Costs CostsWithin(const DataParallelGroups& groups, Costs costs) {
+  if (groups.gather->size() == 1) costs.gather = {};
+  if (groups.reduce->size() == 1) costs.reduce = {};
+  return costs;
+}
+
+}  // namespace
 
 BucketPlan PlanBuckets(absl::Span<const DataParallel::Chunk> chunks, int data_parallel_size,
                        const DataParallelOptions& options) {
+  const Costs costs = options.costs.has_value() ? *options.costs : Costs::Nominal();
   std::vector<const Parameter*> order;
   for (const DataParallel::Chunk& chunk : chunks) {
     const auto first_use = chunk.graph.first_use_order();
@@ -18,15 +46,31 @@ BucketPlan PlanBuckets(absl::Span<const DataParallel::Chunk> chunks, int data_pa
   BucketPlanOptions plan;
   plan.shards = options.shard_optimizer ? data_parallel_size : 1;
   plan.bucket_numel = options.bucket_numel;
+  if (!plan.bucket_numel.has_value()) {
+    plan = WithBestCuts(order, TimelineOf(GraphsOf(chunks), costs), costs, plan);
+  }
   return BucketPlan(order, plan);
 }
 
-absl::StatusOr<std::unique_ptr<DataParallel>> DataParallel::Create(
-    const OpContext& context, const DataParallelGroups& groups, std::vector<Chunk> chunks,
-    const DataParallelOptions& options, SecondsClock clock) {
+DataParallel::DataParallel(std::vector<Chunk> chunks, BucketPlan plan, const Costs& costs,
+                           const DataParallelGroups& groups)
+    : chunks_(std::move(chunks)),
+      plan_(std::move(plan)),
+      costs_(costs),
+      prediction_(Predict(plan_, TimelineOf(GraphsOf(chunks_), costs), CostsWithin(groups, costs))),
+      shard_(groups.gather->rank()) {}
+
+absl::StatusOr<std::unique_ptr<DataParallel>> DataParallel::Create(const OpContext& context,
+                                                                   const DataParallelGroups& groups,
+                                                                   std::vector<Chunk> chunks,
+                                                                   const DataParallelOptions& given,
+                                                                   SecondsClock clock) {
+  DataParallelOptions options = given;
+  options.costs = CostsOf(context, groups, chunks, given, clock);
   BucketPlan plan = PlanBuckets(chunks, groups.reduce->size(), options);
+  const std::string agreed = absl::StrCat(options.costs->ToString(), "\n", plan.ToString());
   for (comm::ProcessGroup* group : {groups.reduce, groups.tensor_parallel}) {
-    FR_RETURN_IF_ERROR(CheckAgreement(context, *group, "bucket plan", plan.ToString()));
+    FR_RETURN_IF_ERROR(CheckAgreement(context, *group, "bucket plan", agreed));
   }
 
   std::vector<const Parameter*> frozen;
@@ -42,20 +86,20 @@ absl::StatusOr<std::unique_ptr<DataParallel>> DataParallel::Create(
   }
   const int chunk_count = static_cast<int>(chunks.size());
   auto result = std::unique_ptr<DataParallel>(
-      new DataParallel(std::move(chunks), std::move(plan), groups.gather->rank()));
+      new DataParallel(std::move(chunks), std::move(plan), *options.costs, groups));
   result->buffer_ = std::make_unique<BucketBuffer>(result->plan_, frozen, context);
   result->reducer_ = std::make_unique<GradReducer>(
       *result->buffer_, std::move(chunk_of_parameter), chunk_count, *groups.reduce,
       GradReducer::Options{options.overlap_grad_reduce}, clock);
   ParamGate::Options gate;
   gate.overlap = options.overlap_param_gather;
+  gate.window_bytes = options.gather_window_bytes;
   gate.poison = options.poison_stale_params;
   result->gate_ =
       std::make_unique<ParamGate>(*result->buffer_, *groups.gather, gate, std::move(clock));
-  std::vector<const ForwardOrderGraph*> graphs;
-  for (const Chunk& chunk : result->chunks_) graphs.push_back(&chunk.graph);
-  result->forward_passes_ = std::make_unique<ForwardPasses>(
-      graphs, options.forward_order, *result->gate_, *result->reducer_, *groups.gather);
+  result->forward_passes_ =
+      std::make_unique<ForwardPasses>(GraphsOf(result->chunks_), options.forward_order,
+                                      *result->gate_, *result->reducer_, *groups.gather);
   return result;
 }
 

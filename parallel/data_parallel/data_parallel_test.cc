@@ -10,6 +10,7 @@
 
 #include "absl/status/status.h"
 #include "core/device/device.h"
+#include "core/random/random.h"
 #include "gtest/gtest.h"
 #include "parallel/data_parallel/testing/rank_job.h"
 #include "parallel/data_parallel/testing/test_parameters.h"
@@ -44,7 +45,8 @@ class DataParallelTest : public testing::Test {
   // Tensor parallelism of one rank, and a gather group that fits the plan.
   absl::Status RunRank(const RankContext& rank, const DataParallelOptions& options,
                        const std::vector<const Parameter*>& uses,
-                       const std::function<absl::Status(DataParallel&)>& body) {
+                       const std::function<absl::Status(DataParallel&)>& body,
+                       const SecondsClock& clock = NoClock) {
     const std::vector<int> self{rank.rank};
     const auto one = rank.factory.Create("tp", self);
     DataParallelGroups groups;
@@ -53,7 +55,7 @@ class DataParallelTest : public testing::Test {
     groups.tensor_parallel = one.get();
     std::vector<const Parameter*> all = All();
     std::vector<DataParallel::Chunk> chunks = {MakeChunk(all, uses)};
-    auto data_parallel = DataParallel::Create(rank.op, groups, std::move(chunks), options, NoClock);
+    auto data_parallel = DataParallel::Create(rank.op, groups, std::move(chunks), options, clock);
     if (!data_parallel.ok()) return data_parallel.status();
     return body(**data_parallel);
   }
@@ -108,6 +110,62 @@ TEST_F(DataParallelTest, RanksThatWouldPlanDifferentlyAreToldTheFirstDifference)
             "elements over 2 shards\" where rank 1 has \"bucket 1: fp32 384 elements over 2 "
             "shards\"");
   EXPECT_EQ(told[1], told[0]);
+}
+
+// PyTorch 194908.
+TEST_F(DataParallelTest, RanksThatMeasureDifferentTimesHoldOnePlanAndPrediction) {
+  constexpr int kRanks = 4;
+  std::vector<std::string> plans(kRanks);
+  std::vector<double> exposed(kRanks);
+  const absl::Status status = RankJob(kRanks).Run([&](const RankContext& rank) {
+    const RandomKey key = RandomKey::Root(11).Fold(rank.rank);
+    double now = 0.0;
+    uint64_t looks = 0;
+    const auto clock = [&] { return now += 1e-3 * UniformAt(key, looks++); };
+    return RunRank(
+        rank, {}, Used(),
+        [&](DataParallel& self) {
+          plans[rank.rank] = self.costs().ToString() + self.plan().ToString();
+          exposed[rank.rank] = self.prediction().exposed();
+          return absl::OkStatus();
+        },
+        clock);
+  });
+  EXPECT_TRUE(status.ok()) << status;
+  EXPECT_GT(exposed[0], 0.0);
+  EXPECT_NE(plans[0].find(Costs::Nominal().ToString()), 0u) << "nothing was measured";
+  for (int rank = 1; rank < kRanks; ++rank) {
+    EXPECT_EQ(plans[rank], plans[0]);
+    EXPECT_EQ(exposed[rank], exposed[0]);
+  }
+}
+
+TEST_F(DataParallelTest, AloneOrAtAGivenSizeNothingIsMeasured) {
+  for (int ranks : {1, 2}) {
+    DataParallelOptions options;
+    if (ranks > 1) options.bucket_numel = 100;
+    const absl::Status status = RankJob(ranks).Run([&](const RankContext& rank) {
+      return RunRank(rank, options, Used(), [ranks](DataParallel& self) {
+        EXPECT_EQ(self.prediction().exposed() > 0.0, ranks > 1);
+        EXPECT_EQ(self.costs().ToString(), Costs::Nominal().ToString());
+        EXPECT_EQ(self.prediction().buckets.size(), self.plan().buckets().size());
+        return absl::OkStatus();
+      });
+    });
+    EXPECT_TRUE(status.ok()) << status;
+  }
+}
+
+TEST_F(DataParallelTest, RanksThatWerePricedDifferentlyAreToldSo) {
+  const absl::Status status = RankJob(2).Run([&](const RankContext& rank) {
+    DataParallelOptions options;
+    options.costs = Costs::Nominal();
+    options.costs->flop *= 1 + rank.rank;
+    return RunRank(rank, options, Used(), [](DataParallel&) { return absl::OkStatus(); });
+  });
+  EXPECT_NE(std::string(status.message()).find("differ in their bucket plan: rank 0 has \"costs: "),
+            std::string::npos)
+      << status;
 }
 
 }  // namespace
