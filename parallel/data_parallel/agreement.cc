@@ -80,4 +80,12 @@ absl::Status CheckAgreement(const OpContext& context, comm::ProcessGroup& group,
                                                     first, " where rank ", rank, " has ", second));
 }
 
+void TakeLargest(const OpContext& context, comm::ProcessGroup& group, absl::Span<double> values) {
+  const Tensor tensor = context.Empty({static_cast<int64_t>(values.size())}, DType::kF64);
+  double* elements = tensor.mutable_data<double>();
+  std::copy(values.begin(), values.end(), elements);
+  group.AllReduce(tensor, comm::ReduceOp::kMax).Wait(*context.stream);
+  std::copy(elements, elements + values.size(), values.begin());
+}
+
 }  // namespace forerun

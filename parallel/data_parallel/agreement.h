@@ -5,6 +5,7 @@
 
 #include "absl/status/status.h"
 #include "absl/strings/string_view.h"
+#include "absl/types/span.h"
 #include "core/ops/op_context.h"
 #include "parallel/comm/process_group.h"
 
@@ -16,5 +17,9 @@ namespace forerun {
 // comm::GroupError. Cost where all agree: one gather of 8 bytes a rank.
 absl::Status CheckAgreement(const OpContext& context, comm::ProcessGroup& group,
                             absl::string_view what, absl::string_view text);
+
+// Every value becomes the largest that any rank of the group has there, the same bits on all. A
+// collective call; all ranks give equally many. Throws comm::GroupError.
+void TakeLargest(const OpContext& context, comm::ProcessGroup& group, absl::Span<double> values);
 
 }  // namespace forerun

@@ -4,6 +4,7 @@
 #include <string>
 #include <vector>
 
+#include "gmock/gmock.h"
 #include "gtest/gtest.h"
 #include "parallel/data_parallel/testing/rank_job.h"
 
@@ -60,6 +61,16 @@ TEST(Agreement, AnEmptyLineIsNotNothing) {
   ExpectAllTold({"a\n\n", "a\n"},
                 "ranks of group dp differ in their bucket plan: rank 0 has an empty line where "
                 "rank 1 has nothing");
+}
+
+TEST(TakeLargest, EveryRankHoldsTheLargestOfEachValue) {
+  const absl::Status status = RankJob(3).Run([](const RankContext& rank) {
+    double values[] = {1.0 * rank.rank, -1.0 * rank.rank, 5.0};
+    TakeLargest(rank.op, rank.group, values);
+    EXPECT_THAT(values, testing::ElementsAre(2.0, 0.0, 5.0));
+    return absl::OkStatus();
+  });
+  EXPECT_TRUE(status.ok()) << status;
 }
 
 TEST(Agreement, LongTextsOfManyLengthsAreComparedInFull) {

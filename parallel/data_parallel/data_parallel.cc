@@ -4,6 +4,7 @@
 #include <utility>
 
 #include "absl/strings/str_cat.h"
+#include "absl/strings/str_join.h"
 #include "core/base/status_macros.h"
 #include "parallel/data_parallel/agreement.h"
 #include "parallel/data_parallel/bucket_cuts.h"
@@ -18,12 +19,63 @@ std::vector<const ForwardOrderGraph*> GraphsOf(absl::Span<const DataParallel::Ch
   return graphs;
 }
 
+std::vector<const Parameter*> OrderOf(absl::Span<const DataParallel::Chunk> chunks) {
+  std::vector<const Parameter*> order;
+  for (const DataParallel::Chunk& chunk : chunks) {
+    const auto first_use = chunk.graph.first_use_order();
+    order.insert(order.end(), first_use.begin(), first_use.end());
+  }
+  return order;
+}
+
+// What buckets are planned from, beside order and options.
+struct Basis {
+  Costs costs;
+  ForwardTimeline timeline;
+};
+
 Costs CostsOf(const OpContext& context, const DataParallelGroups& groups,
               absl::Span<const DataParallel::Chunk> chunks, const DataParallelOptions& options,
               const SecondsClock& clock) {
   if (options.costs.has_value()) return *options.costs;
   if (options.bucket_numel.has_value() || groups.reduce->size() == 1) return Costs::Nominal();
   return MeasureCosts(context, groups, ProbeOf(GraphsOf(chunks)), clock);
+}
+
+// Where the plan depends on it, the same on all ranks: one may have recorded a branch that another
+// has not, and then their compute differs, not their order.
+absl::StatusOr<Basis> AgreedBasis(const OpContext& context, const DataParallelGroups& groups,
+                                  absl::Span<const DataParallel::Chunk> chunks,
+                                  const DataParallelOptions& options, const SecondsClock& clock) {
+  Basis basis{CostsOf(context, groups, chunks, options, clock), {}};
+  basis.timeline = TimelineOf(GraphsOf(chunks), basis.costs);
+  if (options.bucket_numel.has_value()) return basis;
+  const std::string order =
+      absl::StrJoin(OrderOf(chunks), "\n", [](std::string* out, const Parameter* parameter) {
+        absl::StrAppend(out, parameter->name(), " ", parameter->shape().ToString());
+      });
+  for (comm::ProcessGroup* group : {groups.tensor_parallel, groups.reduce}) {
+    FR_RETURN_IF_ERROR(CheckAgreement(context, *group, "order of first use", order));
+    std::vector<double> times = basis.timeline.before;
+    times.push_back(basis.timeline.total);
+    TakeLargest(context, *group, absl::MakeSpan(times));
+    basis.timeline.total = times.back();
+    times.pop_back();
+    basis.timeline.before = std::move(times);
+  }
+  return basis;
+}
+
+BucketPlan PlanFrom(const Basis& basis, absl::Span<const DataParallel::Chunk> chunks,
+                    int data_parallel_size, const DataParallelOptions& options) {
+  const std::vector<const Parameter*> order = OrderOf(chunks);
+  BucketPlanOptions plan;
+  plan.shards = options.shard_optimizer ? data_parallel_size : 1;
+  plan.bucket_numel = options.bucket_numel;
+  if (!plan.bucket_numel.has_value()) {
+    plan = WithBestCuts(order, basis.timeline, basis.costs, plan);
+  }
+  return BucketPlan(order, plan);
 }
 
 // A group of one has nothing to move.
@@ -38,40 +90,20 @@ Costs CostsWithin(const DataParallelGroups& groups, Costs costs) {
 BucketPlan PlanBuckets(absl::Span<const DataParallel::Chunk> chunks, int data_parallel_size,
                        const DataParallelOptions& options) {
   const Costs costs = options.costs.has_value() ? *options.costs : Costs::Nominal();
-  std::vector<const Parameter*> order;
-  for (const DataParallel::Chunk& chunk : chunks) {
-    const auto first_use = chunk.graph.first_use_order();
-    order.insert(order.end(), first_use.begin(), first_use.end());
-  }
-  BucketPlanOptions plan;
-  plan.shards = options.shard_optimizer ? data_parallel_size : 1;
-  plan.bucket_numel = options.bucket_numel;
-  if (!plan.bucket_numel.has_value()) {
-    plan = WithBestCuts(order, TimelineOf(GraphsOf(chunks), costs), costs, plan);
-  }
-  return BucketPlan(order, plan);
+  return PlanFrom({costs, TimelineOf(GraphsOf(chunks), costs)}, chunks, data_parallel_size,
+                  options);
 }
 
-DataParallel::DataParallel(std::vector<Chunk> chunks, BucketPlan plan, const Costs& costs,
-                           const DataParallelGroups& groups)
-    : chunks_(std::move(chunks)),
-      plan_(std::move(plan)),
-      costs_(costs),
-      prediction_(Predict(plan_, TimelineOf(GraphsOf(chunks_), costs), CostsWithin(groups, costs))),
-      shard_(groups.gather->rank()) {}
-
-absl::StatusOr<std::unique_ptr<DataParallel>> DataParallel::Create(const OpContext& context,
-                                                                   const DataParallelGroups& groups,
-                                                                   std::vector<Chunk> chunks,
-                                                                   const DataParallelOptions& given,
-                                                                   SecondsClock clock) {
-  DataParallelOptions options = given;
-  options.costs = CostsOf(context, groups, chunks, given, clock);
-  BucketPlan plan = PlanBuckets(chunks, groups.reduce->size(), options);
-  const std::string agreed = absl::StrCat(options.costs->ToString(), "\n", plan.ToString());
+absl::StatusOr<std::unique_ptr<DataParallel>> DataParallel::Create(
+    const OpContext& context, const DataParallelGroups& groups, std::vector<Chunk> chunks,
+    const DataParallelOptions& options, SecondsClock clock) {
+  FR_ASSIGN_OR_RETURN(const Basis basis, AgreedBasis(context, groups, chunks, options, clock));
+  BucketPlan plan = PlanFrom(basis, chunks, groups.reduce->size(), options);
+  const std::string agreed = absl::StrCat(basis.costs.ToString(), "\n", plan.ToString());
   for (comm::ProcessGroup* group : {groups.reduce, groups.tensor_parallel}) {
     FR_RETURN_IF_ERROR(CheckAgreement(context, *group, "bucket plan", agreed));
   }
+  Prediction prediction = Predict(plan, basis.timeline, CostsWithin(groups, basis.costs));
 
   std::vector<const Parameter*> frozen;
   std::vector<int> chunk_of_parameter(plan.parameters().size(), 0);
@@ -85,8 +117,9 @@ absl::StatusOr<std::unique_ptr<DataParallel>> DataParallel::Create(const OpConte
     }
   }
   const int chunk_count = static_cast<int>(chunks.size());
-  auto result = std::unique_ptr<DataParallel>(
-      new DataParallel(std::move(chunks), std::move(plan), *options.costs, groups));
+  auto result = std::unique_ptr<DataParallel>(new DataParallel(std::move(chunks), std::move(plan),
+                                                               basis.costs, std::move(prediction),
+                                                               groups.gather->rank()));
   result->buffer_ = std::make_unique<BucketBuffer>(result->plan_, frozen, context);
   result->reducer_ = std::make_unique<GradReducer>(
       *result->buffer_, std::move(chunk_of_parameter), chunk_count, *groups.reduce,

@@ -67,7 +67,12 @@ class DataParallel {
 
  private:
   DataParallel(std::vector<Chunk> chunks, BucketPlan plan, const Costs& costs,
-               const DataParallelGroups& groups);
+               Prediction prediction, int shard)
+      : chunks_(std::move(chunks)),
+        plan_(std::move(plan)),
+        costs_(costs),
+        prediction_(std::move(prediction)),
+        shard_(shard) {}
 
   const std::vector<Chunk> chunks_;
   const BucketPlan plan_;

@@ -2,6 +2,8 @@
 #include "parallel/data_parallel/data_parallel.h"
 
 #include <algorithm>
+#include <array>
+#include <chrono>
 #include <functional>
 #include <memory>
 #include <numeric>
@@ -10,6 +12,7 @@
 
 #include "absl/status/status.h"
 #include "core/device/device.h"
+#include "core/ops/compute_work.h"
 #include "core/random/random.h"
 #include "gtest/gtest.h"
 #include "parallel/data_parallel/testing/rank_job.h"
@@ -19,16 +22,26 @@ namespace forerun {
 namespace {
 
 double NoClock() { return 0.0; }
+double Steady() {
+  return std::chrono::duration<double>(std::chrono::steady_clock::now().time_since_epoch()).count();
+}
 
 class DataParallelTest : public testing::Test {
  protected:
-  // A chunk that reads `uses` in this order.
+  // A chunk that reads `uses` in this order, with so many flops before each.
   static DataParallel::Chunk MakeChunk(std::vector<const Parameter*>& parameters,
-                                       const std::vector<const Parameter*>& uses) {
+                                       const std::vector<const Parameter*>& uses, int64_t flops) {
     InlineStream stream(Device{DeviceKind::kMeta});
-    auto graph = RecordForwardOrder(parameters, [&](ParamReader& reader, Tape&) {
-      for (const Parameter* parameter : uses) reader.Read(*parameter, stream, "layer");
-    });
+    ComputeWork work;
+    auto graph = RecordForwardOrder(
+        parameters,
+        [&](ParamReader& reader, Tape&) {
+          for (const Parameter* parameter : uses) {
+            work.flops += flops;
+            reader.Read(*parameter, stream, "layer");
+          }
+        },
+        &work);
     EXPECT_TRUE(graph.ok()) << graph.status();
     return {parameters, *std::move(graph)};
   }
@@ -54,13 +67,14 @@ class DataParallelTest : public testing::Test {
     groups.gather = options.shard_optimizer ? &rank.group : one.get();
     groups.tensor_parallel = one.get();
     std::vector<const Parameter*> all = All();
-    std::vector<DataParallel::Chunk> chunks = {MakeChunk(all, uses)};
+    std::vector<DataParallel::Chunk> chunks = {MakeChunk(all, uses, work_of_a_use_[rank.rank])};
     auto data_parallel = DataParallel::Create(rank.op, groups, std::move(chunks), options, clock);
     if (!data_parallel.ok()) return data_parallel.status();
     return body(**data_parallel);
   }
 
   const TestParameters parameters_;
+  std::array<int64_t, 4> work_of_a_use_{};  // flops, by rank
 };
 
 TEST_F(DataParallelTest, PutsGateAndReducerOverOneBufferInFirstUseOrder) {
@@ -138,6 +152,24 @@ TEST_F(DataParallelTest, RanksThatMeasureDifferentTimesHoldOnePlanAndPrediction)
     EXPECT_EQ(plans[rank], plans[0]);
     EXPECT_EQ(exposed[rank], exposed[0]);
   }
+}
+
+// One rank took a branch that others have not recorded.
+TEST_F(DataParallelTest, RanksWhoseComputeDiffersHoldOnePlanAndPrediction) {
+  std::vector<std::string> plans(2);
+  std::vector<double> exposed(2);
+  const absl::Status status = RankJob(2).Run([&](const RankContext& rank) {
+    const auto body = [&](DataParallel& self) {
+      plans[rank.rank] = self.plan().ToString();
+      exposed[rank.rank] = self.prediction().exposed();
+      return absl::OkStatus();
+    };
+    work_of_a_use_[rank.rank] = 1000000 * (1 + rank.rank);
+    return RunRank(rank, {}, Used(), body, Steady);
+  });
+  EXPECT_TRUE(status.ok()) << status;
+  EXPECT_EQ(plans[1], plans[0]);
+  EXPECT_EQ(exposed[1], exposed[0]);
 }
 
 TEST_F(DataParallelTest, AloneOrAtAGivenSizeNothingIsMeasured) {

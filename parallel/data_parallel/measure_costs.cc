@@ -2,6 +2,7 @@
 #include "parallel/data_parallel/measure_costs.h"
 
 #include <algorithm>
+#include <array>
 #include <vector>
 
 #include "absl/functional/function_ref.h"
@@ -11,6 +12,7 @@
 #include "core/tensor/tensor.h"
 #include "parallel/comm/process_group.h"
 #include "parallel/comm/work.h"
+#include "parallel/data_parallel/agreement.h"
 
 namespace forerun {
 namespace {
@@ -35,32 +37,29 @@ double MedianSeconds(const SecondsClock& clock, absl::FunctionRef<void()> prepar
   return seconds[kRepetitions / 2];
 }
 
-// What one rank has timed; what all have agreed on once the maximum was taken.
-struct Timings {
-  double gather_small = 0.0, gather_large = 0.0;
-  double reduce_small = 0.0, reduce_large = 0.0;
-  double matmul = 0.0;
-  double copy = 0.0;
-
-  static constexpr int64_t kCount = 6;
-};
-
 class Stopwatch {
  public:
   Stopwatch(const OpContext& context, const DataParallelGroups& groups, const SecondsClock& clock)
       : context_(context), groups_(groups), clock_(clock) {}
 
-  Timings All(const MatmulProbe& probe) const {
-    Timings t;
-    if (groups_.gather->size() > 1) {
-      t.gather_small = Gather(kSmallBytes);
-      t.gather_large = Gather(kLargeBytes);
-    }
-    t.reduce_small = Reduce(kSmallBytes);
-    t.reduce_large = Reduce(kLargeBytes);
-    t.matmul = Product(probe);
-    t.copy = Copy();
-    return t;
+  // Seconds of a small and of a large collective.
+  std::array<double, 2> Gathers() const {
+    if (groups_.gather->size() == 1) return {0.0, 0.0};
+    return {Gather(kSmallBytes), Gather(kLargeBytes)};
+  }
+  std::array<double, 2> Reductions() const { return {Reduce(kSmallBytes), Reduce(kLargeBytes)}; }
+  // Seconds of a flop, and of a byte read or written.
+  double Flop(const MatmulProbe& probe) const {
+    const Tensor a = Ones({probe.rows, probe.in}, probe.dtype);
+    const Tensor b = Ones({probe.out, probe.in}, probe.dtype);
+    const Tensor out = Ones({probe.rows, probe.out}, probe.dtype);
+    const double seconds = Compute([&] { MatmulInto(context_, a, b, {.transpose_b = true}, out); });
+    return seconds / static_cast<double>(2 * probe.rows * probe.in * probe.out);
+  }
+  double Byte() const {
+    const Tensor from = Ones({kCopyBytes / SizeOf(DType::kF32)}, DType::kF32);
+    const Tensor to = Ones(from.shape(), DType::kF32);
+    return Compute([&] { CopyInto(context_, from, to); }) / static_cast<double>(2 * kCopyBytes);
   }
 
  private:
@@ -105,35 +104,11 @@ class Stopwatch {
       wait();
     });
   }
-  double Product(const MatmulProbe& probe) const {
-    const Tensor a = Ones({probe.rows, probe.in}, probe.dtype);
-    const Tensor b = Ones({probe.out, probe.in}, probe.dtype);
-    const Tensor out = Ones({probe.rows, probe.out}, probe.dtype);
-    return Compute([&] { MatmulInto(context_, a, b, {.transpose_b = true}, out); });
-  }
-  double Copy() const {
-    const Tensor from = Ones({kCopyBytes / SizeOf(DType::kF32)}, DType::kF32);
-    const Tensor to = Ones(from.shape(), DType::kF32);
-    return Compute([&] { CopyInto(context_, from, to); });
-  }
 
   const OpContext& context_;
   const DataParallelGroups& groups_;
   const SecondsClock& clock_;
 };
-
-// The largest over the ranks of both groups: first of each row of the grid, then of the rows.
-Timings Agreed(const OpContext& context, const DataParallelGroups& groups, const Timings& own) {
-  const Tensor tensor = context.Empty({Timings::kCount}, DType::kF64);
-  double* values = tensor.mutable_data<double>();
-  const double ours[] = {own.gather_small, own.gather_large, own.reduce_small,
-                         own.reduce_large, own.matmul,       own.copy};
-  std::copy(std::begin(ours), std::end(ours), values);
-  for (comm::ProcessGroup* group : {groups.tensor_parallel, groups.reduce}) {
-    group->AllReduce(tensor, comm::ReduceOp::kMax).Synchronize();
-  }
-  return {values[0], values[1], values[2], values[3], values[4], values[5]};
-}
 
 LinkCost Fit(double small_seconds, double large_seconds) {
   LinkCost link;
@@ -167,12 +142,20 @@ MatmulProbe ProbeOf(absl::Span<const ForwardOrderGraph* const> chunks) {
 
 Costs MeasureCosts(const OpContext& context, const DataParallelGroups& groups,
                    const MatmulProbe& probe, const SecondsClock& clock) {
-  const Timings timings = Agreed(context, groups, Stopwatch(context, groups, clock).All(probe));
+  const Stopwatch stopwatch(context, groups, clock);
+  const auto gathers = stopwatch.Gathers(), reductions = stopwatch.Reductions();
+  double agreed[] = {
+      gathers[0],      gathers[1], reductions[0], reductions[1], stopwatch.Flop(probe),
+      stopwatch.Byte()};
+  // Along the rows of the grid, then over the rows: the largest of all.
+  for (comm::ProcessGroup* group : {groups.tensor_parallel, groups.reduce}) {
+    TakeLargest(context, *group, agreed);
+  }
   Costs costs;
-  if (groups.gather->size() > 1) costs.gather = Fit(timings.gather_small, timings.gather_large);
-  costs.reduce = Fit(timings.reduce_small, timings.reduce_large);
-  costs.flop = timings.matmul / static_cast<double>(2 * probe.rows * probe.in * probe.out);
-  costs.byte = timings.copy / static_cast<double>(2 * kCopyBytes);
+  if (groups.gather->size() > 1) costs.gather = Fit(agreed[0], agreed[1]);
+  costs.reduce = Fit(agreed[2], agreed[3]);
+  costs.flop = agreed[4];
+  costs.byte = agreed[5];
   costs.update = kUpdateBytes * costs.byte;
   return costs;
 }
