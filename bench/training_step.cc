@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 // A real training step of two ranks over a slow link, against the bound of DESIGN section 6, with
 // overlap and without:
-//   bazel run -c opt //bench:training_step
-//   bazel run -c opt //bench:training_step -- --benchmark_filter=118
+//   bazel run -c opt //bench:training_step -- --benchmark_repetitions=5
+//     --benchmark_display_aggregates_only
 // Names: policy / the link, as its rate in MB/s or as the time of all messages over that of all
-// compute. The time of a benchmark is the step's; every figure is the median of 5 runs, each of
-// which measures compute without a link and the step with it, one after the other.
-#include <algorithm>
+// compute. A run measures compute without a link, then the step with it, each the median of
+// several steps, in milliseconds; the time of a benchmark is the step's. With repetitions the
+// library prints the median of each figure over runs.
 #include <string>
 #include <vector>
 
@@ -18,7 +18,6 @@
 namespace forerun {
 namespace {
 
-constexpr int kRuns = 5;
 constexpr int kRanks = 2;
 
 // Either a rate, or a ratio of messages to compute from which the rate follows.
@@ -69,43 +68,25 @@ absl::StatusOr<Comparison> Compare(bool overlap, const Speed& speed) {
   return result;
 }
 
-template <typename Figure>
-double Median(const std::vector<Comparison>& runs, const Figure& figure) {
-  std::vector<double> values;
-  for (const Comparison& run : runs) values.push_back(figure(run));
-  std::nth_element(values.begin(), values.begin() + values.size() / 2, values.end());
-  return values[values.size() / 2];
-}
-
-void Report(const std::vector<Comparison>& runs, benchmark::State& state) {
-  const auto milliseconds = [&](double TrainingResult::*figure, TrainingResult Comparison::*of) {
-    return 1e3 * Median(runs, [&](const Comparison& run) { return run.*of.*figure; });
-  };
-  using C = Comparison;
-  using R = TrainingResult;
-  state.SetIterationTime(milliseconds(&R::step, &C::linked) / 1e3);
-  state.counters["forward"] = milliseconds(&R::forward, &C::compute);
-  state.counters["backward"] = milliseconds(&R::backward, &C::compute);
-  state.counters["update"] = milliseconds(&R::update, &C::compute);
-  state.counters["exposed_gather"] = milliseconds(&R::exposed_gather, &C::linked);
-  state.counters["exposed_reduce"] = milliseconds(&R::exposed_reduce, &C::linked);
-  state.counters["bound"] = 1e3 * Median(runs, [](const C& run) { return run.bound; });
-  state.counters["step/bound"] =
-      Median(runs, [](const C& run) { return run.linked.step / run.bound; });
+void Report(const Comparison& run, benchmark::State& state) {
+  state.SetIterationTime(run.linked.step);
+  state.counters["forward"] = run.compute.forward * 1e3;
+  state.counters["backward"] = run.compute.backward * 1e3;
+  state.counters["update"] = run.compute.update * 1e3;
+  state.counters["exposed_gather"] = run.linked.exposed_gather * 1e3;
+  state.counters["exposed_reduce"] = run.linked.exposed_reduce * 1e3;
+  state.counters["bound"] = run.bound * 1e3;
+  state.counters["step/bound"] = run.linked.step / run.bound;
 }
 
 void BM_TrainingStep(benchmark::State& state, bool overlap, const Speed& speed) {
   for (auto _ : state) {
-    std::vector<Comparison> runs;
-    while (runs.size() < kRuns) {
-      const auto run = Compare(overlap, speed);
-      if (!run.ok()) {
-        state.SkipWithError(std::string(run.status().message()).c_str());
-        return;
-      }
-      runs.push_back(*run);
+    const auto run = Compare(overlap, speed);
+    if (!run.ok()) {
+      state.SkipWithError(std::string(run.status().message()).c_str());
+      return;
     }
-    Report(runs, state);
+    Report(*run, state);
   }
 }
 
