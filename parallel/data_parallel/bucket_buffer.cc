@@ -21,8 +21,14 @@ BucketBuffer::BucketBuffer(const BucketPlan& plan, absl::Span<const Parameter* c
                            const OpContext& context)
     : plan_(plan) {
   absl::flat_hash_map<DType, int64_t> numel;
+  offset_of_parameter_.resize(plan.parameters().size());
   for (const Bucket& bucket : plan.buckets()) {
-    offset_of_bucket_.push_back(numel[bucket.dtype]);
+    const int64_t begin = numel[bucket.dtype];
+    offset_of_bucket_.push_back(begin);
+    for (const BucketPiece& piece : bucket.pieces) {
+      if (piece.parameter_begin > 0) continue;
+      offset_of_parameter_[plan.IndexOf(*piece.parameter)] = begin + piece.bucket_begin;
+    }
     numel[bucket.dtype] += bucket.numel;
   }
   for (const auto& [dtype, total] : numel) {
@@ -36,15 +42,6 @@ BucketBuffer::BucketBuffer(const BucketPlan& plan, absl::Span<const Parameter* c
 Tensor BucketBuffer::Initial(const Parameter& parameter) {
   FR_CHECK(!sealed_) << parameter.name() << " is initialised after the first read";
   return Param(parameter);
-}
-
-int64_t BucketBuffer::Offset(const Parameter& parameter) const {
-  const int bucket = plan_.BucketsOf(plan_.IndexOf(parameter))[0];
-  for (const BucketPiece& piece : plan_.buckets()[bucket].pieces) {
-    if (piece.parameter == &parameter) return offset_of_bucket_[bucket] + piece.bucket_begin;
-  }
-  FR_CHECK(false) << parameter.name() << " is not in its bucket";
-  return 0;
 }
 
 Tensor BucketBuffer::ParamBucket(int bucket) const {
@@ -62,14 +59,14 @@ Tensor BucketBuffer::GradBucket(int bucket) const {
 Tensor BucketBuffer::Param(const Parameter& parameter) const {
   const auto frozen = frozen_.find(&parameter);
   if (frozen != frozen_.end()) return frozen->second;
-  const int64_t begin = Offset(parameter);
+  const int64_t begin = offset_of_parameter_[plan_.IndexOf(parameter)];
   return arenas_.at(parameter.dtype())
       .params.Slice(0, begin, begin + parameter.numel())
       .View(parameter.shape());
 }
 
 Tensor BucketBuffer::Grad(const Parameter& parameter) const {
-  const int64_t begin = Offset(parameter);
+  const int64_t begin = offset_of_parameter_[plan_.IndexOf(parameter)];
   return arenas_.at(parameter.dtype())
       .grads.Slice(0, begin, begin + parameter.numel())
       .View(parameter.shape());

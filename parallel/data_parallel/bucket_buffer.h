@@ -42,7 +42,6 @@ class BucketBuffer {
   Tensor GradBucket(int bucket) const;
   Tensor Param(const Parameter& parameter) const;
   Tensor Grad(const Parameter& parameter) const;
-  int64_t Offset(const Parameter& parameter) const;  // in its arena, elements
   void Seal() { sealed_ = true; }
 
   // The buckets of one dtype.
@@ -52,7 +51,8 @@ class BucketBuffer {
   };
   const BucketPlan& plan_;
   absl::flat_hash_map<DType, Arena> arenas_;
-  std::vector<int64_t> offset_of_bucket_;  // in its arena, elements
+  std::vector<int64_t> offset_of_bucket_;     // in its arena, elements
+  std::vector<int64_t> offset_of_parameter_;  // the same, by index in the plan
   absl::flat_hash_map<const Parameter*, Tensor> frozen_;
   bool sealed_ = false;
 };

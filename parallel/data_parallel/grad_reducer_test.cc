@@ -1,11 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "parallel/data_parallel/grad_reducer.h"
 
-#include <algorithm>
-#include <functional>
-#include <map>
-#include <string>
-#include <vector>
+#include <memory>
+#include <thread>
 
 #include "absl/status/status.h"
 #include "core/autograd/testing/test_device.h"
@@ -224,6 +221,42 @@ TEST_P(GradReducerWorld, GradientsAreTheTreeSumOfRanksSumsAndRanksIssueOneSequen
 INSTANTIATE_TEST_SUITE_P(Cases, GradReducerWorld, testing::ValuesIn(Cases()),
                          [](const auto& info) { return NameOf(info.param); });
 
+// A producer of its own: a thread that writes a gradient once somebody waits for its event.
+class WriterThread final : public Event {
+ public:
+  WriterThread(const Tensor& grad, float value)
+      : thread_([this, grad, value] {
+          MutexLock lock(&mutex_);
+          while (!awaited_) changed_.Wait(&mutex_);
+          std::fill_n(grad.mutable_data<float>(), grad.numel(), value);
+          done_ = true;
+          changed_.NotifyAll();
+        }) {}
+  ~WriterThread() override {
+    Await();
+    thread_.join();
+  }
+  bool Done() const override {
+    MutexLock lock(&mutex_);
+    return done_;
+  }
+  void Synchronize() const override { Await(); }
+
+ private:
+  void Await() const {
+    MutexLock lock(&mutex_);
+    awaited_ = true;
+    changed_.NotifyAll();
+    while (!done_) changed_.Wait(&mutex_);
+  }
+
+  mutable Mutex mutex_;
+  mutable CondVar changed_;
+  mutable bool awaited_ ABSL_GUARDED_BY(mutex_) = false;
+  bool done_ ABSL_GUARDED_BY(mutex_) = false;
+  std::thread thread_;
+};
+
 class GradReducerTest : public testing::Test {
  protected:
   // One rank's reducer, in one chunk.
@@ -267,6 +300,30 @@ TEST_F(GradReducerTest, BucketsGoAsSoonAsTheyAreCompleteWithOverlapAndNotBeforeW
     });
     EXPECT_TRUE(status.ok()) << status;
   }
+}
+
+TEST_F(GradReducerTest, AProducerOnAnotherThreadIsAwaitedBeforeItsBucketIsReduced) {
+  const absl::Status status = RankJob(1).Run([&](const RankContext& context) {
+    Rank rank(parameters_, context, /*overlap=*/true);
+    rank.reducer.BeginStep(1);
+    rank.reducer.Announce(0, parameters_.order());
+    for (const Parameter* parameter : parameters_.order()) {
+      const GradSlot slot = rank.reducer.Slot(*parameter);
+      rank.reducer.Contributed(*parameter, std::make_shared<WriterThread>(slot.grad, 3.0f));
+    }
+    const ShardWriter writer(rank.buffer, 0);
+    for (size_t b = 0; b < rank.plan.buckets().size(); ++b) {
+      rank.reducer.Wait(static_cast<int>(b), *context.op.stream);
+      const Tensor grads = writer.Grads(static_cast<int>(b));
+      for (const BucketPiece& piece : writer.Pieces(static_cast<int>(b))) {
+        for (int64_t i = 0; i < piece.numel; ++i) {
+          EXPECT_EQ(grads.data<float>()[piece.bucket_begin + i], 3.0f) << piece.parameter->name();
+        }
+      }
+    }
+    return absl::OkStatus();
+  });
+  EXPECT_TRUE(status.ok()) << status;
 }
 
 TEST_F(GradReducerTest, TheOptimizerDoesNotRunBeforeTheLastContribution) {

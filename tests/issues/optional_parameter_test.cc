@@ -3,7 +3,13 @@
 // ones, ends the job. PyTorch 158719: a branch that only rank 0 takes hangs. DeepSpeed 6557, 5828:
 // a last bucket that one step does not read stays in flight. The kind of fault: the number of uses
 // of a step is taken from another step, or from another rank.
+#include <algorithm>
+#include <functional>
+#include <string>
+#include <vector>
+
 #include "absl/strings/match.h"
+#include "core/autograd/parameter.h"
 #include "gtest/gtest.h"
 #include "tests/support/job.h"
 #include "tests/support/letter_chunk.h"
@@ -95,6 +101,30 @@ TEST(OptionalParameter, OneThatIsLeftOutInLaterStepsAndNotDeclaredIsANamedError)
   EXPECT_EQ(result.status().message(),
             "forward order: a forward pass did not read D, which the recorded one does; declare "
             "what a model may leave out as optional");
+}
+
+TEST(FrozenParameter, IsInNoBucketHasNoStateAndStaysAsItIs) {
+  LetterModel model;
+  model.frozen = "B";
+  JobSpec spec = Job(model, 2);
+  std::vector<std::string> planned;
+  spec.inspect = [&](RankTrainer& trainer, int64_t done) -> absl::Status {
+    if (trainer.parallel().rank() != 0) return absl::OkStatus();
+    if (done == 0) {
+      for (const Parameter* parameter : trainer.data_parallel().plan().parameters()) {
+        planned.push_back(parameter->name());
+      }
+    }
+    return absl::OkStatus();
+  };
+  const auto result = RunJob(spec);
+  spec.iterations = 0;
+  const auto untrained = RunJob(spec);
+  ASSERT_TRUE(result.ok()) << result.status();
+  ASSERT_TRUE(untrained.ok()) << untrained.status();
+  EXPECT_EQ(result->weights.at("B"), untrained->weights.at("B"));
+  EXPECT_NE(result->weights.at("A"), untrained->weights.at("A"));
+  EXPECT_EQ(std::count(planned.begin(), planned.end(), "B"), 0);
 }
 
 TEST(OptionalParameter, ANumberOfUsesThatChangesFromStepToStepStaysRight) {
