@@ -148,8 +148,9 @@ class TrainingLoop {
   void ReportOverlap() {
     DataParallel& parallel = trainer_.data_parallel();
     Print(absl::StrCat("communication of rank 0 over ", steps_reported_, " steps:\n",
-                       OverlapReport(parallel.plan(), parallel.gate().log().records(),
-                                     parallel.reducer().log().records(), steps_reported_)));
+                       OverlapReport({parallel.plan(), parallel.costs(), parallel.prediction(),
+                                      parallel.gate().log().records(),
+                                      parallel.reducer().log().records(), steps_reported_})));
     const OrderWatch::Differences differences = parallel.forward_passes().differences();
     if (differences.passes > 0) {
       Print(absl::StrCat("forward order: ", differences.reads, " reads in ", differences.passes,

@@ -41,8 +41,13 @@ Step SecondStep(bool overlap) {
   rank.model().gate().log().ResetRecords();
   rank.model().reducer().log().ResetRecords();
   const VirtualRank::Time end = run();
-  const std::string report = OverlapReport(rank.model().plan(), rank.model().gate().log().records(),
-                                           rank.model().reducer().log().records(), /*steps=*/1);
+  const BucketPlan& plan = rank.model().plan();
+  const Costs costs = Costs::Nominal();
+  const ForwardTimeline timeline{std::vector<double>(plan.parameters().size(), 0.0), 0.0};
+  const std::string report =
+      OverlapReport({plan, costs, Predict(plan, timeline, costs),
+                     rank.model().gate().log().records(), rank.model().reducer().log().records(),
+                     /*steps=*/1});
   return {end - begin, absl::StrSplit(report, '\n')};
 }
 
