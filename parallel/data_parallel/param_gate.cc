@@ -48,9 +48,10 @@ class ParamGate::Chain : public std::enable_shared_from_this<ParamGate::Chain> {
 
   TransferLog& log() { return log_; }
 
-  bool Current(int bucket) const {
+  // Whether the gather of the current version has come to its turn.
+  bool Queued(int bucket) const {
     MutexLock lock(&mutex_);
-    return sync_.Current(bucket);
+    return gathers_[bucket].queued;
   }
 
   int64_t Version(int bucket) const {
@@ -243,12 +244,12 @@ ParamGate::~ParamGate() {
   try {
     // Other ranks may be waiting for this one's part. A step that broke off is another matter:
     // its gathers cannot be issued, and whoever broke it off has aborted the group. So are gathers
-    // on demand: they end only if all ranks go on reading, and this one may have broken off.
+    // on demand that nobody here has asked for: they end only if all ranks go on reading, and this
+    // one may have broken off.
     const bool flows = options_.overlap && options_.window_bytes > 0;
-    if (flows && !chain_->InsideStep()) {
-      for (size_t b = 0; b < buffer_.plan().buckets().size(); ++b) {
-        chain_->WaitCurrent(static_cast<int>(b), host, "the end of training");
-      }
+    const int buckets = static_cast<int>(buffer_.plan().buckets().size());
+    for (int b = 0; b < buckets && !chain_->InsideStep(); ++b) {
+      if (flows || chain_->Queued(b)) chain_->WaitCurrent(b, host, "the end of training");
     }
   } catch (const comm::GroupError&) {
     // The group's failure has been thrown where it mattered; here it only ends the waiting.

@@ -270,6 +270,23 @@ TEST_F(ManualGateTest, AGateThatEndsWaitsForWhatIsInFlight) {
   for (const auto& work : group_.works) work->CallBack();  // late, and of no gate
 }
 
+TEST_F(ManualGateTest, OnDemandAGateThatEndsWaitsForWhatIsInFlightAndIssuesNothing) {
+  ParamGate::Options options;
+  options.window_bytes = 0;
+  for (bool reads_ended : {false, true}) {
+    group_.works.clear();
+    group_.waits = 0;
+    auto rank = MakeRank(options);
+    rank->Update(1);
+    if (reads_ended) rank->gate().EndReads();
+    const size_t issued = group_.works.size();
+    EXPECT_EQ(issued > 0, reads_ended);
+    rank = nullptr;
+    EXPECT_EQ(group_.works.size(), issued);
+    EXPECT_EQ(group_.waits, static_cast<int>(issued));
+  }
+}
+
 TEST_F(ManualGateTest, TheGroupHasAsManyRanksAsThePlanHasShards) {
   const BucketPlan plan = parameters_.Plan(3);
   BucketBuffer buffer(plan, parameters_.frozen(), cpu_.op());
