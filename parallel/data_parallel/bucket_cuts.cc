@@ -29,7 +29,8 @@ struct Way {
   double stall = 0.0;
   double reduced = 0.0;  // P: the sum of reduction times
   double tail = 0.0;
-  int from = 0;  // place of the cut before, and the way to that
+  double least = 0.0;  // stall plus tail of the whole model: it will not be less
+  int from = 0;        // place of the cut before, and the way to that
   int parent = 0;
 
   double exposed() const { return stall + tail; }
@@ -39,7 +40,7 @@ struct Way {
   }
 };
 
-// Those that no other beats.
+// Those that no other beats; of too many, those that promise most.
 class Front {
  public:
   void Add(const Way& way) {
@@ -50,10 +51,21 @@ class Front {
                                [&](const Way& kept) { return way.Beats(kept); }),
                 ways_.end());
     ways_.push_back(way);
+    if (ways_.size() == 2 * kMostWays) Trim();
+  }
+  void Trim() {
+    if (ways_.size() <= kMostWays) return;
+    const auto promises = [](const Way& a, const Way& b) {
+      return std::make_pair(a.least, a.reduced) < std::make_pair(b.least, b.reduced);
+    };
+    std::sort(ways_.begin(), ways_.end(), promises);
+    ways_.resize(kMostWays);
   }
   const std::vector<Way>& ways() const { return ways_; }
 
  private:
+  static constexpr size_t kMostWays = 64;
+
   std::vector<Way> ways_;
 };
 
@@ -62,10 +74,14 @@ struct Problem {
   const ForwardTimeline& timeline;
   const Costs& costs;
   const BucketPlanOptions& options;
-  std::vector<double> updated;  // by place: the update of all before it
-  std::vector<bool> place;      // by place, 0 to order.size(): whether a cut may be there
+  std::vector<bool> place;  // by place, 0 to order.size(): whether a cut may be there
+  // By place: the update of all parameters before it; gather and reduction of all from there on,
+  // at the least, in one message without padding.
+  std::vector<double> updated, to_gather, to_reduce;
 
   int size() const { return static_cast<int>(order.size()); }
+  double Wanted(int parameter) const { return updated.back() + timeline.before[parameter]; }
+  double Awaited(int parameter) const { return kBackwardOverForward * timeline.before[parameter]; }
 };
 
 // The parameters from one place on, and the buckets that they give.
@@ -133,11 +149,10 @@ class Segment {
   BucketCost CostOf(const Open& bucket) const {
     const Costs& costs = problem_.costs;
     const int64_t numel = problem_.options.ClosedNumel(bucket.numel);
-    const double before = problem_.timeline.before[bucket.first];
     return {costs.update * static_cast<double>(bucket.elements) / problem_.options.shards,
             costs.gather.Seconds(numel * SizeOf(bucket.dtype)),
-            costs.reduce.Seconds(numel * SizeOf(DType::kF32)), problem_.updated.back() + before,
-            kBackwardOverForward * before};
+            costs.reduce.Seconds(numel * SizeOf(DType::kF32)), problem_.Wanted(bucket.first),
+            problem_.Awaited(bucket.first)};
   }
 
   const Problem& problem_;
@@ -177,6 +192,7 @@ class Program {
  private:
   // Up to the next place whatever its size, and further while buckets stay within the limit.
   void ExtendFrom(int begin) {
+    fronts_[begin].Trim();
     Segment segment(problem_, begin);
     bool reached = false;
     while (!segment.Closed()) {
@@ -202,24 +218,23 @@ class Program {
         way.reduced += bucket.reduce;
         way.tail = std::max(way.tail, way.reduced - bucket.awaited);
       }
+      way.finish = std::max(way.finish, updated);  // no later gather ends before that
+      way.least = LeastExposed(way, end);
       fronts_[end].Add(way);
     }
+  }
+
+  // The last bucket, wherever it begins, is wanted no later than its last parameter.
+  double LeastExposed(const Way& way, int place) const {
+    const int last = problem_.size() - 1;
+    return std::max(way.stall, way.finish + problem_.to_gather[place] - problem_.Wanted(last)) +
+           std::max(way.tail, way.reduced + problem_.to_reduce[place] - problem_.Awaited(last));
   }
 
   const Problem& problem_;
   std::vector<Front> fronts_;  // by place
   const Way* best_ = nullptr;
 };
-
-std::vector<double> UpdatedBefore(absl::Span<const Parameter* const> order, const Costs& costs,
-                                  int shards) {
-  std::vector<double> updated = {0.0};
-  for (const Parameter* parameter : order) {
-    updated.push_back(updated.back() +
-                      costs.update * static_cast<double>(parameter->numel()) / shards);
-  }
-  return updated;
-}
 
 // All of a small model's. Otherwise as far apart as an eighth of the bytes before, for a first
 // bucket that nothing hides is better small, and not farther than 1/kMostPlaces of all.
@@ -243,6 +258,25 @@ std::vector<bool> Places(absl::Span<const Parameter* const> order,
   return places;
 }
 
+Problem MakeProblem(absl::Span<const Parameter* const> order, const ForwardTimeline& timeline,
+                    const Costs& costs, const BucketPlanOptions& options) {
+  Problem problem{order, timeline, costs, options, Places(order, options), {0.0}, {}, {}};
+  for (const Parameter* parameter : order) {
+    const double update = costs.update * static_cast<double>(parameter->numel()) / options.shards;
+    problem.updated.push_back(problem.updated.back() + update);
+  }
+  problem.to_gather.assign(order.size() + 1, 0.0);
+  problem.to_reduce.assign(order.size() + 1, 0.0);
+  int64_t gathered = 0, reduced = 0;  // bytes
+  for (size_t place = order.size(); place-- > 0;) {
+    gathered += order[place]->numel() * SizeOf(order[place]->dtype());
+    reduced += order[place]->numel() * SizeOf(DType::kF32);
+    problem.to_gather[place] = costs.gather.Seconds(gathered);
+    problem.to_reduce[place] = costs.reduce.Seconds(reduced);
+  }
+  return problem;
+}
+
 }  // namespace
 
 BucketPlanOptions WithBestCuts(absl::Span<const Parameter* const> first_use_order,
@@ -256,12 +290,7 @@ BucketPlanOptions WithBestCuts(absl::Span<const Parameter* const> first_use_orde
     if (limit > options.max_bucket_bytes) continue;
     BucketPlanOptions tried = options;
     tried.max_bucket_bytes = limit;
-    const Problem problem{first_use_order,
-                          timeline,
-                          costs,
-                          tried,
-                          UpdatedBefore(first_use_order, costs, options.shards),
-                          Places(first_use_order, tried)};
+    const Problem problem = MakeProblem(first_use_order, timeline, costs, tried);
     const Program program(problem);
     if (limit != options.max_bucket_bytes && program.exposed() * kNegligible >= least) continue;
     least = program.exposed();

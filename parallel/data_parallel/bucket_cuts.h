@@ -19,10 +19,12 @@ namespace forerun {
 // as each later bucket adds to F and P, and takes maxima, alike for all of them.
 //
 // Of the ways whose stall plus tail is within 0.1 % of the least that one is taken whose reductions
-// take least time: it has fewest messages. Exact for models of up to kMostPlaces parameters, among
-// the cuts in which no bucket of several parameters is above `max_bucket_bytes`. In larger models a
-// few hundred places are looked at: close together at the beginning, then spread over the bytes.
-inline constexpr int kMostPlaces = 256;
+// take least time: it has fewest messages. Exact, among the cuts in which no bucket of several
+// parameters is above `max_bucket_bytes`, as long as no place has more than 64 ways that no other
+// beats; of more, those are kept whose stall plus tail can become least. Models of more than
+// kMostPlaces parameters are cut at some places only: close together at the beginning, then spread
+// over the bytes. So a plan for any model takes a fraction of a second.
+inline constexpr int kMostPlaces = 128;
 
 // `options` with its cuts filled in. `max_bucket_bytes` may come back smaller: 16 and 4 MiB are
 // tried as well, for pieces let the gather of a large parameter start under its own update.

@@ -186,7 +186,7 @@ TEST_F(LayeredTest, ALargeModelIsCutAboutAsWellAsItsLayers) {
 
 TEST(BucketCuts, APlanForARandomLargeModelBeatsEqualParts) {
   for (int count : {kMostPlaces, 2000}) {
-    const RandomModel model(1, count, 200000);
+    const RandomModel model(1, count, 200000, /*shared=*/0.0);
     const ForwardTimeline timeline = model.Timeline(1000000);
     Costs costs;
     costs.gather = costs.reduce = {1e-5, 2e-9};

@@ -10,7 +10,8 @@
 
 namespace forerun {
 
-RandomModel::RandomModel(uint64_t seed, int parameters, int64_t most_numel) : seed_(seed) {
+RandomModel::RandomModel(uint64_t seed, int parameters, int64_t most_numel, double shared)
+    : seed_(seed) {
   const RandomKey key = RandomKey::Root(seed).Fold("parameters");
   for (int i = 0; i < parameters; ++i) {
     const RandomKey of = key.Fold(i);
@@ -19,7 +20,7 @@ RandomModel::RandomModel(uint64_t seed, int parameters, int64_t most_numel) : se
     spec.global_shape = {1 + static_cast<int64_t>(UniformAt(of, 0) * most_numel)};
     spec.box = Box::Whole(spec.global_shape);
     spec.dtype = UniformAt(of, 1) < 0.3f ? DType::kF32 : DType::kBF16;
-    if (UniformAt(of, 2) < 0.1f) spec.sharing = Sharing::kPrimary;
+    if (UniformAt(of, 2) < shared) spec.sharing = Sharing::kPrimary;
     owned_.push_back(std::make_unique<Parameter>(i, std::move(spec)));
     order_.push_back(owned_.back().get());
   }

@@ -10,11 +10,11 @@
 
 namespace forerun {
 
-// Parameters of random sizes and two dtypes, some of them shared by stages, in first-use order; a
-// function of the arguments.
+// Parameters of random sizes and two dtypes, a share of them held by several stages, in first-use
+// order; a function of the arguments.
 class RandomModel {
  public:
-  RandomModel(uint64_t seed, int parameters, int64_t most_numel);
+  RandomModel(uint64_t seed, int parameters, int64_t most_numel, double shared = 0.1);
 
   const std::vector<const Parameter*>& order() const { return order_; }
   int size() const { return static_cast<int>(order_.size()); }
