@@ -269,7 +269,7 @@ absl::Status ResolveParallel(ParallelArguments& a) {
                      {"--pipeline-model-parallel-size", a.pipeline_model_parallel_size, 1},
                      {"--world-size", a.world_size, 0},
                      {"--threads-per-rank", a.threads_per_rank, 0},
-                     {"--param-gather-window-mb", a.param_gather_window_mb, 0}}));
+                     {"--param-gather-window-mb", a.param_gather_window_mb, 1}}));
   // More would not fit an int; and then the default world is their product.
   const int64_t model = int64_t{a.tensor_model_parallel_size} * a.pipeline_model_parallel_size;
   if (a.world_size == 0) a.world_size = static_cast<int>(std::min(model, kMost));

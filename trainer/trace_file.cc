@@ -20,6 +20,11 @@ Json Slice(int rank, int track, const std::string& name, double begin, double en
           {"tid", track}, {"ts", begin * 1e6}, {"dur", (end - begin) * 1e6}};
 }
 
+std::string Name(const char* what, int rank, int track, const std::string& name) {
+  const Json args = {{"name", name}};
+  return Json{{"name", what}, {"ph", "M"}, {"pid", rank}, {"tid", track}, {"args", args}}.dump();
+}
+
 }  // namespace
 
 TraceFile::TraceFile(std::string path, std::ofstream file)
@@ -52,12 +57,10 @@ void TraceFile::NameTracks(int rank) {
   if (named_.size() <= static_cast<size_t>(rank)) named_.resize(rank + 1, false);
   if (named_[rank]) return;
   named_[rank] = true;
-  const auto name = [&](const char* what, int track, const std::string& value) {
-    const Json args = {{"name", value}};
-    Write(Json{{"name", what}, {"ph", "M"}, {"pid", rank}, {"tid", track}, {"args", args}}.dump());
-  };
-  name("process_name", 0, absl::StrCat("rank ", rank));
-  for (int track = 0; track < 4; ++track) name("thread_name", track, kTracks[track]);
+  Write(Name("process_name", rank, 0, absl::StrCat("rank ", rank)));
+  for (int track = 0; track < 4; ++track) {
+    Write(Name("thread_name", rank, track, kTracks[track]));
+  }
 }
 
 void TraceFile::AddCompute(int rank, const StepTrace& trace) {
