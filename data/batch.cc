@@ -1,30 +1,21 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "data/batch.h"
 
-#include <memory>
 #include <vector>
 
 #include "core/base/check.h"
 #include "core/base/status_macros.h"
 #include "core/tensor/dtype.h"
-#include "core/tensor/shape.h"
+#include "core/tensor/host_tensor.h"
 
 namespace forerun {
-namespace {
-
-Tensor NewTokens(const Shape& shape) {
-  const auto memory = std::make_shared<std::vector<int32_t>>(static_cast<size_t>(shape.numel()));
-  return Tensor::Wrap(memory, memory->data(), shape, DType::kI32);
-}
-
-}  // namespace
-
 absl::StatusOr<TokenBatch> MakeTokenBatch(const Dataset& dataset,
                                           absl::Span<const int64_t> samples) {
   FR_CHECK(!samples.empty());
   const int64_t length = dataset.seq_length();
   const int64_t batch = static_cast<int64_t>(samples.size());
-  const TokenBatch result{NewTokens({length, batch}), NewTokens({length, batch})};
+  const TokenBatch result{HostTensor({length, batch}, DType::kI32),
+                          HostTensor({length, batch}, DType::kI32)};
   int32_t* tokens = result.tokens.mutable_data<int32_t>();
   int32_t* targets = result.targets.mutable_data<int32_t>();
   std::vector<int32_t> sample(static_cast<size_t>(length) + 1);

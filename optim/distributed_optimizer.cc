@@ -3,24 +3,25 @@
 
 #include <algorithm>
 #include <cmath>
-#include <cstring>
 #include <utility>
 
 #include "absl/strings/str_cat.h"
 #include "core/base/status_macros.h"
 #include "core/ops/cast.h"
+#include "core/tensor/host_tensor.h"
 #include "optim/grad_clip.h"
 
 namespace forerun {
 namespace {
 
-absl::Span<float> Floats(const Tensor& tensor, const BucketPiece& piece) {
-  return {tensor.mutable_data<float>() + piece.bucket_begin, static_cast<size_t>(piece.numel)};
+// The part of a shard's tensor that a piece fills.
+Tensor PartOf(const Tensor& tensor, const BucketPiece& piece) {
+  return tensor.Slice(0, piece.bucket_begin, piece.bucket_begin + piece.numel);
 }
 
 Tensor Zeros(const OpContext& context, int64_t numel) {
   Tensor tensor = context.Empty({numel}, DType::kF32);
-  std::memset(tensor.raw_mutable_data(), 0, tensor.bytes());
+  tensor.Clear();
   return tensor;
 }
 
@@ -31,6 +32,7 @@ DistributedOptimizer::DistributedOptimizer(const OpContext& context, ShardWriter
                                            OptimizerPlacement placement,
                                            const OptimizerOptions& options)
     : context_(context),
+      arithmetic_(ShardArithmeticOf(context.allocator->device().kind)),
       writer_(writer),
       reducer_(reducer),
       gate_(gate),
@@ -84,11 +86,11 @@ double DistributedOptimizer::GlobalNorm() {
   for (size_t b = 0; b < states_.size(); ++b) {
     const Tensor grads = writer_.Grads(static_cast<int>(b));
     for (const BucketPiece& piece : writer_.Pieces(static_cast<int>(b))) {
-      if (placement_.owns(*piece.parameter)) AddSquares(Floats(grads, piece), sum);
+      if (placement_.owns(*piece.parameter)) arithmetic_.AddSquares(PartOf(grads, piece), sum);
     }
   }
   // Through memory that the collective keeps alive, should it fail.
-  const Tensor words = context_.Empty({static_cast<int64_t>(sum.words().size())}, DType::kI64);
+  const Tensor words = HostTensor({static_cast<int64_t>(sum.words().size())}, DType::kI64);
   auto* data = words.mutable_data<int64_t>();
   std::copy(sum.words().begin(), sum.words().end(), data);
   placement_.world->AllReduce(words, comm::ReduceOp::kSum).Wait(*context_.stream);
@@ -104,8 +106,8 @@ void DistributedOptimizer::Update(int bucket, int64_t step, double lr, float gra
   for (const BucketPiece& piece : writer_.Pieces(bucket)) {
     const double decay = piece.parameter->weight_decay() ? options_.weight_decay : 0.0;
     const AdamWStep adamw{static_cast<float>(lr), static_cast<float>(decay), grad_scale, step};
-    AdamW(options_.adamw, adamw, Floats(master, piece), Floats(state.exp_avg, piece),
-          Floats(state.exp_avg_sq, piece), Floats(grads, piece));
+    arithmetic_.AdamW(options_.adamw, adamw, PartOf(master, piece), PartOf(state.exp_avg, piece),
+                      PartOf(state.exp_avg_sq, piece), PartOf(grads, piece));
   }
   if (state.master.defined()) CastInto(context_, master, params);
 }
@@ -123,11 +125,9 @@ absl::Status DistributedOptimizer::Visit(bool only_owned,
           {"exp_avg_sq", &state.exp_avg_sq}};
       for (const auto& [kind, tensor] : kinds) {
         if (!tensor->defined()) continue;
-        const Tensor values =
-            tensor->Slice(0, piece.bucket_begin, piece.bucket_begin + piece.numel);
-        FR_RETURN_IF_ERROR(
-            visit({absl::StrCat("optimizer.", kind, ".", parameter.name()),
-                   parameter.global_shape(), parameter.box(), piece.parameter_begin, values}));
+        FR_RETURN_IF_ERROR(visit({absl::StrCat("optimizer.", kind, ".", parameter.name()),
+                                  parameter.global_shape(), parameter.box(), piece.parameter_begin,
+                                  PartOf(*tensor, piece)}));
       }
     }
   }

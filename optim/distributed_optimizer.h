@@ -8,7 +8,7 @@
 #include "core/ops/op_context.h"
 #include "core/tensor/stateful.h"
 #include "optim/adamw.h"
-#include "optim/exact_sum.h"
+#include "optim/shard_arithmetic.h"
 #include "parallel/comm/process_group.h"
 #include "parallel/data_parallel/bucket_buffer.h"
 #include "parallel/data_parallel/grad_reducer.h"
@@ -77,6 +77,7 @@ class DistributedOptimizer final : public Stateful {
   absl::Status Visit(bool only_owned, absl::FunctionRef<absl::Status(const StatePiece&)> visit);
 
   const OpContext& context_;
+  const ShardArithmetic& arithmetic_;
   const ShardWriter writer_;
   GradReducer& reducer_;
   ParamGate& gate_;

@@ -35,13 +35,19 @@ Tensor ChunkStage::Forward(int microbatch, int chunk, const Tensor& input) {
                                step_.training};
   pass.output = chunk_.Forward(context, pass.input, step_.microbatches[microbatch]);
   const Tensor output = pass.output.tensor;
-  if (chunk_.last()) loss_sum_ += *output.data<float>();
+  if (chunk_.last()) losses_.push_back(output);
   if (step_.training) {
     data_parallel_.forward_passes().End(chunk);
     data_parallel_.reducer().Announce(chunk, pass.tape.contributions());
     passes_[microbatch] = std::move(pass);
   }
   return output;
+}
+
+double ChunkStage::LossSum() const {
+  double sum = 0.0;
+  for (const Tensor& loss : losses_) sum += *loss.data<float>();
+  return sum;
 }
 
 Tensor ChunkStage::Seed(const Tensor& grad_output) const {

@@ -16,8 +16,9 @@
 namespace forerun {
 
 // One step of one model chunk, as the pipeline's executor sees it: keeps a tape a microbatch from
-// its forward to its backward pass, tells the reducer what each tape will contribute, and sums the
-// losses. Made anew for every step; belongs to the compute thread. What it is given outlives it.
+// its forward to its backward pass, tells the reducer what each tape will contribute, and keeps
+// the losses. Made anew for every step; belongs to the compute thread. What it is given outlives
+// it.
 class ChunkStage final : public pipeline::StageModel {
  public:
   struct Step {
@@ -39,8 +40,8 @@ class ChunkStage final : public pipeline::StageModel {
   Tensor BackwardInput(int microbatch, int chunk, const Tensor& grad_output) override;
   void BackwardWeight(int microbatch, int chunk) override;
 
-  // Of the microbatches that the model's last chunk has run here; 0 on other stages.
-  double loss_sum() const { return loss_sum_; }
+  // Of the microbatches that the model's last chunk has run here; 0 on other stages. Reads values.
+  double LossSum() const;
 
  private:
   struct Pass {
@@ -56,7 +57,7 @@ class ChunkStage final : public pipeline::StageModel {
   DataParallel& data_parallel_;
   const Step step_;
   std::vector<absl::optional<Pass>> passes_;  // by microbatch, between forward and backward
-  double loss_sum_ = 0.0;
+  std::vector<Tensor> losses_;                // in the order in which they were computed
 };
 
 }  // namespace forerun

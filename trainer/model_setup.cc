@@ -91,6 +91,12 @@ absl::StatusOr<ChunkFactory> ChunkFactoryOf(const Arguments& arguments) {
       });
 }
 
+absl::StatusOr<Grid> GridOf(const Arguments& arguments) {
+  const ParallelArguments& parallel = arguments.parallel;
+  return Grid::Create(parallel.world_size, parallel.tensor_model_parallel_size,
+                      parallel.pipeline_model_parallel_size);
+}
+
 RankTrainerOptions RankTrainerOptionsOf(const Arguments& arguments) {
   const ParallelArguments& parallel = arguments.parallel;
   const TrainingArguments& training = arguments.training;

@@ -20,6 +20,7 @@ namespace forerun {
 // The model; validated, for this tensor and pipeline size too.
 absl::StatusOr<GptConfig> ConfigOf(const Arguments& arguments);
 absl::StatusOr<ChunkFactory> ChunkFactoryOf(const Arguments& arguments);
+absl::StatusOr<Grid> GridOf(const Arguments& arguments);
 RankTrainerOptions RankTrainerOptionsOf(const Arguments& arguments);
 
 // The datasets of a job, shared by its ranks.

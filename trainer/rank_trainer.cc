@@ -3,12 +3,14 @@
 
 #include <chrono>
 #include <cmath>
+#include <functional>
 #include <utility>
 
 #include "absl/strings/str_cat.h"
 #include "core/base/status_macros.h"
 #include "core/ops/cast.h"
 #include "core/ops/meta/kernels.h"
+#include "core/tensor/host_tensor.h"
 #include "data/batch.h"
 #include "data/sampler.h"
 #include "parallel/comm/fake/fake_group.h"
@@ -39,6 +41,37 @@ StepPhases PhasesOf(const pipeline::StageRun& run, double update_seconds) {
   return phases;
 }
 
+// What ranks must have been told alike, one line an entry.
+std::string SettingsOf(const RankTrainerOptions& options) {
+  const OptimizerOptions& optimizer = options.optimizer;
+  return absl::StrCat("seed ", options.seed, "\nsequence length ", options.seq_length,
+                      "\nmicro batch ", options.micro_batch_size, "\nglobal batch ",
+                      options.global_batch_size, "\nsharded optimizer ",
+                      options.data_parallel.shard_optimizer, "\nbeta1 ", optimizer.adamw.beta1,
+                      "\nbeta2 ", optimizer.adamw.beta2, "\nepsilon ", optimizer.adamw.epsilon,
+                      "\nweight decay ", optimizer.weight_decay, "\nclip grad ",
+                      optimizer.clip_grad, "\n");
+}
+
+absl::StatusOr<Microbatch> ReadMicrobatch(const Dataset& dataset,
+                                          absl::Span<const int64_t> samples) {
+  FR_ASSIGN_OR_RETURN(TokenBatch batch, MakeTokenBatch(dataset, samples));
+  return Microbatch{std::move(batch.tokens), std::move(batch.targets)};
+}
+
+// One line a stage.
+std::string TextOf(const pipeline::Schedule& schedule) {
+  std::string text;
+  for (size_t stage = 0; stage < schedule.stages.size(); ++stage) {
+    absl::StrAppend(&text, "stage ", stage, ":");
+    for (const pipeline::Action& action : schedule.stages[stage]) {
+      absl::StrAppend(&text, " ", pipeline::ToString(action));
+    }
+    absl::StrAppend(&text, "\n");
+  }
+  return text;
+}
+
 }  // namespace
 
 absl::StatusOr<ForwardOrderGraph> RecordChunkOrder(const ModelChunk& meta_chunk, int64_t seq_length,
@@ -66,10 +99,18 @@ absl::StatusOr<ForwardOrderGraph> RecordChunkOrder(const ModelChunk& meta_chunk,
 absl::StatusOr<std::unique_ptr<RankTrainer>> RankTrainer::Create(
     const OpContext& context, comm::GroupFactory& factory, const Grid& grid,
     const ChunkFactory& make_chunk, const RankTrainerOptions& options) {
+  FR_ASSIGN_OR_RETURN(std::unique_ptr<RankTrainer> trainer,
+                      CreateWithoutValues(context, factory, grid, make_chunk, options));
+  trainer->WriteInitialValues();
+  return trainer;
+}
+
+absl::StatusOr<std::unique_ptr<RankTrainer>> RankTrainer::CreateWithoutValues(
+    const OpContext& context, comm::GroupFactory& factory, const Grid& grid,
+    const ChunkFactory& make_chunk, const RankTrainerOptions& options) {
   auto trainer = std::unique_ptr<RankTrainer>(new RankTrainer(context, options));
   trainer->clock_ = SteadySeconds;
   FR_RETURN_IF_ERROR(trainer->Build(factory, grid, make_chunk));
-  trainer->WriteInitialValues();
   return trainer;
 }
 
@@ -83,6 +124,7 @@ absl::Status RankTrainer::Build(comm::GroupFactory& factory, const Grid& grid,
       RecordChunkOrder(*meta_chunk, options_.seq_length, options_.micro_batch_size));
 
   parallel_ = std::make_unique<ParallelContext>(grid, factory);
+  FR_RETURN_IF_ERROR(PlanPipeline());
   FR_ASSIGN_OR_RETURN(chunk_, make_chunk(*parallel_));
   const auto parameters = chunk_->registry().parameters();
   std::vector<DataParallel::Chunk> chunks;
@@ -97,13 +139,20 @@ absl::Status RankTrainer::Build(comm::GroupFactory& factory, const Grid& grid,
       std::vector<const Parameter*>(parameters.begin(), parameters.end()), data_parallel_->buffer(),
       data_parallel_->gate(),
       [this](const Parameter& parameter) { return parallel_->at().dp == 0 && Owns(parameter); });
+  return absl::OkStatus();
+}
 
+// All ranks run one schedule and count the same samples.
+absl::Status RankTrainer::PlanPipeline() {
+  const Grid& grid = parallel_->grid();
   microbatches_ =
       static_cast<int>(options_.global_batch_size / (options_.micro_batch_size * grid.dp_size()));
   FR_ASSIGN_OR_RETURN(
       const pipeline::Schedule schedule,
       pipeline::ScheduleByName(options_.pipeline_schedule, grid.pp_size(), microbatches_));
   FR_RETURN_IF_ERROR(pipeline::Verify(schedule));
+  FR_RETURN_IF_ERROR(CheckAgreement(context_, parallel_->world(), "settings",
+                                    absl::StrCat(SettingsOf(options_), TextOf(schedule))));
   training_actions_ = schedule.stages[parallel_->at().pp];
   evaluation_actions_ =
       pipeline::ForwardOnly(grid.pp_size(), microbatches_).stages[parallel_->at().pp];
@@ -153,15 +202,16 @@ bool RankTrainer::Owns(const Parameter& parameter) const {
          (!parameter.replicated() || parallel_->at().tp == 0);
 }
 
-absl::StatusOr<ChunkStage::Step> RankTrainer::StepOf(const Dataset& dataset, int64_t consumed,
-                                                     bool training, int64_t iteration) const {
+absl::StatusOr<ChunkStage::Step> RankTrainer::StepOf(int64_t iteration, int64_t consumed,
+                                                     bool training,
+                                                     MicrobatchOf microbatch_of) const {
   ChunkStage::Step step;
   const int dp_size = parallel_->grid().dp_size();
   for (int m = 0; m < microbatches_; ++m) {
     const std::vector<int64_t> samples =
         MicrobatchSamples({consumed, m, parallel_->at().dp, dp_size, options_.micro_batch_size});
-    FR_ASSIGN_OR_RETURN(TokenBatch batch, MakeTokenBatch(dataset, samples));
-    step.microbatches.push_back({std::move(batch.tokens), std::move(batch.targets)});
+    FR_ASSIGN_OR_RETURN(Microbatch microbatch, microbatch_of(samples));
+    step.microbatches.push_back(std::move(microbatch));
     step.first_sample.push_back(samples[0] - consumed);
   }
   step.global_batch = options_.global_batch_size;
@@ -175,7 +225,36 @@ absl::StatusOr<StepMetrics> RankTrainer::TrainStep(int64_t iteration, double lr,
                                                    const Dataset& dataset, int64_t consumed) {
   MakeOptimizer();
   const double begin = clock_();
-  FR_ASSIGN_OR_RETURN(ChunkStage::Step step, StepOf(dataset, consumed, true, iteration));
+  FR_ASSIGN_OR_RETURN(ChunkStage::Step step, StepOf(iteration, consumed, /*training=*/true,
+                                                    [&](absl::Span<const int64_t> samples) {
+                                                      return ReadMicrobatch(dataset, samples);
+                                                    }));
+  FR_ASSIGN_OR_RETURN(StepMetrics metrics,
+                      RunStep(iteration, lr, std::move(step), std::mem_fn(&ChunkStage::LossSum)));
+  metrics.consumed_samples = consumed + options_.global_batch_size;
+  metrics.step_ms = (clock_() - begin) * 1e3;
+  metrics.tokens_per_second =
+      static_cast<double>(options_.global_batch_size * options_.seq_length) /
+      (metrics.step_ms / 1e3);
+  return metrics;
+}
+
+absl::Status RankTrainer::TraceStep(int64_t iteration) {
+  MakeOptimizer();
+  const Tensor tokens = MetaTokens(context_, options_.seq_length, options_.micro_batch_size);
+  FR_ASSIGN_OR_RETURN(ChunkStage::Step step,
+                      StepOf(iteration, /*consumed=*/0, /*training=*/true,
+                             [&](absl::Span<const int64_t>) -> absl::StatusOr<Microbatch> {
+                               return Microbatch{tokens, tokens};
+                             }));
+  return RunStep(iteration, /*lr=*/0.0, std::move(step), [](const ChunkStage&) { return 0.0; })
+      .status();
+}
+
+// `loss_sum` looks at the losses of the stage's microbatches.
+absl::StatusOr<StepMetrics> RankTrainer::RunStep(
+    int64_t iteration, double lr, ChunkStage::Step step,
+    absl::FunctionRef<double(const ChunkStage&)> loss_sum) {
   ChunkStage stage(context_, *chunk_, *data_parallel_, std::move(step));
   data_parallel_->reducer().BeginStep(microbatches_);
   pipeline::Executor executor(context_, parallel_->pipeline(), clock_);
@@ -183,13 +262,12 @@ absl::StatusOr<StepMetrics> RankTrainer::TrainStep(int64_t iteration, double lr,
 
   StepMetrics metrics;
   metrics.iteration = iteration;
-  metrics.consumed_samples = consumed + options_.global_batch_size;
   metrics.lr = lr;
   const double update_begin = clock_();
   FR_RETURN_IF_ERROR(data_parallel_->forward_passes().EndOfStep(context_));
   // The loss comes behind the reductions on the same wire; waited for after them it costs nothing,
   // and their time is booked as theirs.
-  const LossSum loss = SumLoss(stage.loss_sum());
+  const LossSum loss = SumLoss(loss_sum(stage));
   const absl::StatusOr<DistributedOptimizer::StepResult> result = optimizer_->Step(iteration, lr);
   metrics.loss = MeanLoss(loss, 1);
   if (!std::isfinite(metrics.loss)) {
@@ -202,12 +280,8 @@ absl::StatusOr<StepMetrics> RankTrainer::TrainStep(int64_t iteration, double lr,
     return absl::DataLossError(
         absl::StrCat("the gradient norm is ", metrics.grad_norm, " at iteration ", iteration));
   }
-  const double end = clock_();
-  metrics.step_ms = (end - begin) * 1e3;
-  metrics.tokens_per_second =
-      static_cast<double>(options_.global_batch_size * options_.seq_length) /
-      (metrics.step_ms / 1e3);
   metrics.exposed = TakeExposed(run);
+  const double end = clock_();
   metrics.phases = PhasesOf(run, end - update_begin);
   last_step_ = {iteration, std::move(run.actions), update_begin, end, {}, {}};
   return metrics;
@@ -217,18 +291,21 @@ absl::StatusOr<double> RankTrainer::Evaluate(const Dataset& dataset, int64_t bat
   double loss_sum = 0.0;
   for (int64_t batch = 0; batch < batches; ++batch) {
     FR_ASSIGN_OR_RETURN(ChunkStage::Step step,
-                        StepOf(dataset, batch * options_.global_batch_size, false, 0));
+                        StepOf(/*iteration=*/0, batch * options_.global_batch_size,
+                               /*training=*/false, [&](absl::Span<const int64_t> samples) {
+                                 return ReadMicrobatch(dataset, samples);
+                               }));
     ChunkStage stage(context_, *chunk_, *data_parallel_, std::move(step));
     pipeline::Executor executor(context_, parallel_->pipeline(), clock_);
     executor.Run(evaluation_actions_, /*chunks=*/1, stage);
-    loss_sum += stage.loss_sum();
+    loss_sum += stage.LossSum();
   }
   return MeanLoss(SumLoss(loss_sum), batches);
 }
 
 RankTrainer::LossSum RankTrainer::SumLoss(double loss_sum) {
   // The last stage's tensor-parallel ranks all have the loss; one of them counts.
-  LossSum sum{context_.Empty({1}, DType::kF64), {}};
+  LossSum sum{HostTensor({1}, DType::kF64), {}};
   *sum.total.mutable_data<double>() = parallel_->at().tp == 0 ? loss_sum : 0.0;
   sum.work = parallel_->world().AllReduce(sum.total, comm::ReduceOp::kSum);
   return sum;

@@ -9,6 +9,7 @@
 
 #include "absl/functional/function_ref.h"
 #include "absl/status/statusor.h"
+#include "absl/types/span.h"
 #include "core/ops/op_context.h"
 #include "core/tensor/stateful.h"
 #include "core/tensor/tensor.h"
@@ -53,6 +54,10 @@ class RankTrainer {
                                                              const Grid& grid,
                                                              const ChunkFactory& make_chunk,
                                                              const RankTrainerOptions& options);
+  // The same without initial values: on meta tensors, which have none.
+  static absl::StatusOr<std::unique_ptr<RankTrainer>> CreateWithoutValues(
+      const OpContext& context, comm::GroupFactory& factory, const Grid& grid,
+      const ChunkFactory& make_chunk, const RankTrainerOptions& options);
 
   // Between construction and the first step: values come from the seed; LoadState may then replace
   // them by what `load` knows (a checkpoint).
@@ -64,6 +69,8 @@ class RankTrainer {
   // or the gradient norm is not a finite number. Time fields of the result are this rank's.
   absl::StatusOr<StepMetrics> TrainStep(int64_t iteration, double lr, const Dataset& dataset,
                                         int64_t consumed);
+  // A training step that looks at no value and has no samples: on meta tensors, for what it issues.
+  absl::Status TraceStep(int64_t iteration);
   // Mean loss over `batches` global batches from the beginning of a dataset.
   absl::StatusOr<double> Evaluate(const Dataset& dataset, int64_t batches);
 
@@ -75,6 +82,7 @@ class RankTrainer {
   StepTrace TakeTrace(bool all = false);
   const ParallelContext& parallel() const { return *parallel_; }
   DataParallel& data_parallel() { return *data_parallel_; }
+  const DataParallel& data_parallel() const { return *data_parallel_; }
   const ModelChunk& chunk() const { return *chunk_; }
   int microbatches() const { return microbatches_; }
   double Now() const { return clock_(); }
@@ -89,11 +97,16 @@ class RankTrainer {
   RankTrainer(const OpContext& context, const RankTrainerOptions& options)
       : context_(context), options_(options) {}
   absl::Status Build(comm::GroupFactory& factory, const Grid& grid, const ChunkFactory& make_chunk);
+  absl::Status PlanPipeline();
   void WriteInitialValues();
   void MakeOptimizer();
   bool Owns(const Parameter& parameter) const;
-  absl::StatusOr<ChunkStage::Step> StepOf(const Dataset& dataset, int64_t consumed, bool training,
-                                          int64_t iteration) const;
+  using MicrobatchOf =
+      absl::FunctionRef<absl::StatusOr<Microbatch>(absl::Span<const int64_t> samples)>;
+  absl::StatusOr<ChunkStage::Step> StepOf(int64_t iteration, int64_t consumed, bool training,
+                                          MicrobatchOf microbatch_of) const;
+  absl::StatusOr<StepMetrics> RunStep(int64_t iteration, double lr, ChunkStage::Step step,
+                                      absl::FunctionRef<double(const ChunkStage&)> loss_sum);
   LossSum SumLoss(double loss_sum);
   double MeanLoss(const LossSum& sum, int64_t batches);
   ExposedTime TakeExposed(const pipeline::StageRun& run);

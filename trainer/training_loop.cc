@@ -17,6 +17,7 @@
 #include "core/ops/cpu/kernels.h"
 #include "optim/lr_schedule.h"
 #include "parallel/comm/local/run_ranks.h"
+#include "trainer/job_check.h"
 #include "trainer/overlap_report.h"
 #include "trainer/rank_runtime.h"
 #include "trainer/rank_trainer.h"
@@ -232,6 +233,17 @@ absl::StatusOr<Arguments> WithPaddingOfCheckpoint(Arguments arguments) {
   return arguments;
 }
 
+// Of all ranks, before any of them is there.
+absl::Status CheckWholeJob(const Arguments& given, const TrainingOutput& output) {
+  FR_ASSIGN_OR_RETURN(const Arguments arguments, WithPaddingOfCheckpoint(given));
+  FR_ASSIGN_OR_RETURN(const ChunkFactory make_chunk, ChunkFactoryOf(arguments));
+  FR_ASSIGN_OR_RETURN(const Grid grid, GridOf(arguments));
+  FR_ASSIGN_OR_RETURN(const JobCheckReport report,
+                      CheckJob(grid, make_chunk, RankTrainerOptionsOf(arguments)));
+  if (output.print) output.print(report.ToString());
+  return absl::OkStatus();
+}
+
 // Before hours of training, not after them.
 absl::Status MakeSaveFolder(const std::string& folder) {
   if (folder.empty()) return absl::OkStatus();
@@ -249,10 +261,7 @@ absl::Status RunTraining(const Arguments& given, const Datasets& datasets,
   FR_ASSIGN_OR_RETURN(const Arguments arguments, WithPaddingOfCheckpoint(given));
   FR_ASSIGN_OR_RETURN(const GptConfig config, ConfigOf(arguments));
   FR_ASSIGN_OR_RETURN(const ChunkFactory make_chunk, ChunkFactoryOf(arguments));
-  FR_ASSIGN_OR_RETURN(
-      const Grid grid,
-      Grid::Create(factory.world_size(), arguments.parallel.tensor_model_parallel_size,
-                   arguments.parallel.pipeline_model_parallel_size));
+  FR_ASSIGN_OR_RETURN(const Grid grid, GridOf(arguments));
   const CpuRuntime runtime(cpu::Kernels());
   FR_ASSIGN_OR_RETURN(
       const std::unique_ptr<RankTrainer> trainer,
@@ -272,6 +281,7 @@ absl::Status TrainWithThreads(const Arguments& arguments, const TrainingOutput& 
   }
   FR_ASSIGN_OR_RETURN(const GptConfig config, ConfigOf(arguments));
   FR_ASSIGN_OR_RETURN(const Datasets datasets, OpenDatasets(arguments, config));
+  FR_RETURN_IF_ERROR(CheckWholeJob(arguments, output));
   FR_RETURN_IF_ERROR(MakeSaveFolder(arguments.output.save));
   comm::RunRanksOptions options;
   options.hub.deadline = std::chrono::milliseconds(

@@ -2,6 +2,7 @@
 #include "core/tensor/tensor.h"
 
 #include <array>
+#include <cstring>
 #include <utility>
 
 namespace forerun {
@@ -136,6 +137,17 @@ Tensor Tensor::AsMatrix() const {
   view.shape_ = Shape{rows, shape_[-1]};
   view.strides_ = Shape{rows == 1 ? shape_[-1] : row_stride, strides_[-1]};
   return view;
+}
+
+Tensor Tensor::OwnedBy(std::shared_ptr<const void> owner) const {
+  Tensor tensor = *this;
+  tensor.owner_ = std::move(owner);
+  return tensor;
+}
+
+void Tensor::Clear() const {
+  FR_CHECK(is_contiguous()) << "a strided tensor of shape " << shape_ << " is cleared";
+  if (!is_meta() && numel() > 0) std::memset(raw_mutable_data(), 0, static_cast<size_t>(bytes()));
 }
 
 Tensor Tensor::AsReadOnly() const {

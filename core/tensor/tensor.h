@@ -88,6 +88,12 @@ class Tensor {
   // collapse: each a whole number of the next apart.
   Tensor AsMatrix() const;
   Tensor AsReadOnly() const;
+  // The same elements, kept alive by `owner` instead.
+  Tensor OwnedBy(std::shared_ptr<const void> owner) const;
+
+  // Every byte becomes zero. Contiguous tensors on the host; of meta ones there is nothing to
+  // clear.
+  void Clear() const;
 
  private:
   const void* Typed(DType dtype, Reader reader) const;

@@ -3,7 +3,6 @@
 
 #include <algorithm>
 #include <cstdint>
-#include <cstring>
 #include <string>
 #include <utility>
 #include <vector>
@@ -13,15 +12,17 @@
 #include "absl/strings/strip.h"
 #include "absl/types/span.h"
 #include "core/random/random.h"
+#include "core/tensor/host_tensor.h"
 
 namespace forerun {
 namespace {
 
-// Every rank's `value`, by rank.
+// Every rank's `value`, by rank. Where nothing moves (a fake group), they are all as this one.
 std::vector<int64_t> Gather(const OpContext& context, comm::ProcessGroup& group, int64_t value) {
-  Tensor mine = context.Empty({1}, DType::kI64);
+  const Tensor mine = HostTensor({1}, DType::kI64);
   *mine.mutable_data<int64_t>() = value;
-  Tensor all = context.Empty({group.size()}, DType::kI64);
+  const Tensor all = HostTensor({group.size()}, DType::kI64);
+  std::fill_n(all.mutable_data<int64_t>(), group.size(), value);
   group.AllGather(mine, all).Wait(*context.stream);
   return {all.data<int64_t>(), all.data<int64_t>() + group.size()};
 }
@@ -31,10 +32,9 @@ std::vector<std::string> GatherTexts(const OpContext& context, comm::ProcessGrou
                                      absl::string_view text) {
   const std::vector<int64_t> sizes = Gather(context, group, static_cast<int64_t>(text.size()));
   const int64_t longest = std::max<int64_t>(1, *std::max_element(sizes.begin(), sizes.end()));
-  Tensor mine = context.Empty({longest}, DType::kU8);
-  std::memset(mine.mutable_data<uint8_t>(), 0, longest);
+  const Tensor mine = HostTensor({longest}, DType::kU8);
   std::copy(text.begin(), text.end(), mine.mutable_data<uint8_t>());
-  Tensor all = context.Empty({group.size() * longest}, DType::kU8);
+  const Tensor all = HostTensor({group.size() * longest}, DType::kU8);
   group.AllGather(mine, all).Wait(*context.stream);
   std::vector<std::string> texts;
   for (int rank = 0; rank < group.size(); ++rank) {
@@ -81,7 +81,7 @@ absl::Status CheckAgreement(const OpContext& context, comm::ProcessGroup& group,
 }
 
 void TakeLargest(const OpContext& context, comm::ProcessGroup& group, absl::Span<double> values) {
-  const Tensor tensor = context.Empty({static_cast<int64_t>(values.size())}, DType::kF64);
+  const Tensor tensor = HostTensor({static_cast<int64_t>(values.size())}, DType::kF64);
   double* elements = tensor.mutable_data<double>();
   std::copy(values.begin(), values.end(), elements);
   group.AllReduce(tensor, comm::ReduceOp::kMax).Wait(*context.stream);

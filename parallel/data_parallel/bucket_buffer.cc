@@ -2,7 +2,6 @@
 #include "parallel/data_parallel/bucket_buffer.h"
 
 #include <algorithm>
-#include <cstring>
 
 #include "core/base/check.h"
 
@@ -11,7 +10,7 @@ namespace {
 
 Tensor Cleared(const OpContext& context, const Shape& shape, DType dtype) {
   Tensor tensor = context.Empty(shape, dtype);
-  if (!tensor.is_meta()) std::memset(tensor.raw_mutable_data(), 0, tensor.bytes());
+  tensor.Clear();
   return tensor;
 }
 

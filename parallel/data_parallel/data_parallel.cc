@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "parallel/data_parallel/data_parallel.h"
 
+#include <algorithm>
+#include <string>
 #include <utility>
 
 #include "absl/strings/str_cat.h"
@@ -12,6 +14,46 @@
 
 namespace forerun {
 namespace {
+
+// By name: in which order parameters were registered is nobody's business.
+std::string DescribeParameters(absl::Span<const Parameter* const> parameters) {
+  static constexpr const char* kKinds[] = {"trainable", "optional", "frozen"};
+  std::vector<std::string> lines;
+  for (const Parameter* parameter : parameters) {
+    lines.push_back(absl::StrCat("parameter ", parameter->name(), ": ", NameOf(parameter->dtype()),
+                                 " ", parameter->shape().ToString(), " of ",
+                                 parameter->global_shape().ToString(), ", ",
+                                 kKinds[static_cast<int>(parameter->kind())], "\n"));
+  }
+  std::sort(lines.begin(), lines.end());
+  return absl::StrJoin(lines, "");
+}
+
+std::string DescribeUses(const ForwardOrderGraph& graph) {
+  std::string text;
+  for (size_t i = 0; i < graph.uses().size(); ++i) {
+    const Use& use = graph.uses()[i];
+    absl::StrAppend(&text, "use ", i, ": ", use.parameter->name(), " by ", use.reader, " after ",
+                    absl::StrJoin(use.sources, ","), "\n");
+  }
+  return text;
+}
+
+std::string DescribeModel(absl::Span<const DataParallel::Chunk> chunks) {
+  std::string text;
+  for (const DataParallel::Chunk& chunk : chunks) {
+    absl::StrAppend(&text, DescribeParameters(chunk.parameters), DescribeUses(chunk.graph));
+  }
+  return text;
+}
+
+absl::Status CheckAll(const OpContext& context, const DataParallelGroups& groups,
+                      absl::string_view what, const std::string& text) {
+  for (comm::ProcessGroup* group : {groups.reduce, groups.tensor_parallel}) {
+    FR_RETURN_IF_ERROR(CheckAgreement(context, *group, what, text));
+  }
+  return absl::OkStatus();
+}
 
 std::vector<const ForwardOrderGraph*> GraphsOf(absl::Span<const DataParallel::Chunk> chunks) {
   std::vector<const ForwardOrderGraph*> graphs;
@@ -42,20 +84,15 @@ Costs CostsOf(const OpContext& context, const DataParallelGroups& groups,
   return MeasureCosts(context, groups, ProbeOf(GraphsOf(chunks)), clock);
 }
 
-// Where the plan depends on it, the same on all ranks: one may have recorded a branch that another
-// has not, and then their compute differs, not their order.
-absl::StatusOr<Basis> AgreedBasis(const OpContext& context, const DataParallelGroups& groups,
-                                  absl::Span<const DataParallel::Chunk> chunks,
-                                  const DataParallelOptions& options, const SecondsClock& clock) {
+// Where the plan depends on it, the same on all ranks: how much compute each has recorded need not
+// be.
+Basis AgreedBasis(const OpContext& context, const DataParallelGroups& groups,
+                  absl::Span<const DataParallel::Chunk> chunks, const DataParallelOptions& options,
+                  const SecondsClock& clock) {
   Basis basis{CostsOf(context, groups, chunks, options, clock), {}};
   basis.timeline = TimelineOf(GraphsOf(chunks), basis.costs);
   if (options.bucket_numel.has_value()) return basis;
-  const std::string order =
-      absl::StrJoin(OrderOf(chunks), "\n", [](std::string* out, const Parameter* parameter) {
-        absl::StrAppend(out, parameter->name(), " ", parameter->shape().ToString());
-      });
   for (comm::ProcessGroup* group : {groups.tensor_parallel, groups.reduce}) {
-    FR_RETURN_IF_ERROR(CheckAgreement(context, *group, "order of first use", order));
     std::vector<double> times = basis.timeline.before;
     times.push_back(basis.timeline.total);
     TakeLargest(context, *group, absl::MakeSpan(times));
@@ -97,12 +134,13 @@ BucketPlan PlanBuckets(absl::Span<const DataParallel::Chunk> chunks, int data_pa
 absl::StatusOr<std::unique_ptr<DataParallel>> DataParallel::Create(
     const OpContext& context, const DataParallelGroups& groups, std::vector<Chunk> chunks,
     const DataParallelOptions& options, SecondsClock clock) {
-  FR_ASSIGN_OR_RETURN(const Basis basis, AgreedBasis(context, groups, chunks, options, clock));
+  // Before anything is measured: where the model is another one, that is what ranks are told.
+  FR_RETURN_IF_ERROR(CheckAll(context, groups, "model", DescribeModel(chunks)));
+  const Basis basis = AgreedBasis(context, groups, chunks, options, clock);
   BucketPlan plan = PlanFrom(basis, chunks, groups.reduce->size(), options);
-  const std::string agreed = absl::StrCat(basis.costs.ToString(), "\n", plan.ToString());
-  for (comm::ProcessGroup* group : {groups.reduce, groups.tensor_parallel}) {
-    FR_RETURN_IF_ERROR(CheckAgreement(context, *group, "bucket plan", agreed));
-  }
+  // Gathers are issued in the order of the buckets, and reductions in the reverse.
+  FR_RETURN_IF_ERROR(CheckAll(context, groups, "bucket plan",
+                              absl::StrCat(basis.costs.ToString(), "\n", plan.ToString())));
   Prediction prediction = Predict(plan, basis.timeline, CostsWithin(groups, basis.costs));
 
   std::vector<const Parameter*> frozen;

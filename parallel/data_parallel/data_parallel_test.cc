@@ -11,9 +11,11 @@
 #include <vector>
 
 #include "absl/status/status.h"
+#include "absl/strings/str_cat.h"
 #include "core/device/device.h"
 #include "core/ops/compute_work.h"
 #include "core/random/random.h"
+#include "gmock/gmock.h"
 #include "gtest/gtest.h"
 #include "parallel/data_parallel/testing/rank_job.h"
 #include "parallel/data_parallel/testing/test_parameters.h"
@@ -57,7 +59,7 @@ class DataParallelTest : public testing::Test {
 
   // Tensor parallelism of one rank, and a gather group that fits the plan.
   absl::Status RunRank(const RankContext& rank, const DataParallelOptions& options,
-                       const std::vector<const Parameter*>& uses,
+                       std::vector<const Parameter*> all, const std::vector<const Parameter*>& uses,
                        const std::function<absl::Status(DataParallel&)>& body,
                        const SecondsClock& clock = NoClock) {
     const std::vector<int> self{rank.rank};
@@ -66,7 +68,6 @@ class DataParallelTest : public testing::Test {
     groups.reduce = &rank.group;
     groups.gather = options.shard_optimizer ? &rank.group : one.get();
     groups.tensor_parallel = one.get();
-    std::vector<const Parameter*> all = All();
     std::vector<DataParallel::Chunk> chunks = {MakeChunk(all, uses, work_of_a_use_[rank.rank])};
     auto data_parallel = DataParallel::Create(rank.op, groups, std::move(chunks), options, clock);
     if (!data_parallel.ok()) return data_parallel.status();
@@ -85,7 +86,7 @@ TEST_F(DataParallelTest, PutsGateAndReducerOverOneBufferInFirstUseOrder) {
     const absl::Status status = RankJob(2).Run([&](const RankContext& rank) {
       std::vector<const Parameter*> uses = Used();
       std::reverse(uses.begin(), uses.end());
-      return RunRank(rank, options, uses, [&](DataParallel& self) {
+      return RunRank(rank, options, All(), uses, [&](DataParallel& self) {
         EXPECT_EQ(self.plan().shards(), shard ? 2 : 1);
         EXPECT_EQ(self.shard(), shard ? rank.rank : 0);
         EXPECT_EQ(std::vector<const Parameter*>(self.plan().parameters().begin(),
@@ -115,14 +116,15 @@ TEST_F(DataParallelTest, RanksThatWouldPlanDifferentlyAreToldTheFirstDifference)
     std::vector<const Parameter*> uses = Used();
     if (rank.rank == 1) std::swap(uses[2], uses[3]);
     const absl::Status status =
-        RunRank(rank, options, uses, [](DataParallel&) { return absl::OkStatus(); });
+        RunRank(rank, options, All(), uses, [](DataParallel&) { return absl::OkStatus(); });
     told[rank.rank] = std::string(status.message());
     return status;
   });
   EXPECT_EQ(told[0],
-            "ranks of group dp differ in their bucket plan: rank 0 has \"bucket 1: fp32 1536 "
-            "elements over 2 shards\" where rank 1 has \"bucket 1: fp32 384 elements over 2 "
-            "shards\"");
+            absl::StrCat("ranks of group dp differ in their model: rank 0 has "
+                         "\"use 2: ",
+                         Used()[2]->name(), " by layer after \" where rank 1 has \"use 2: ",
+                         Used()[3]->name(), " by layer after \""));
   EXPECT_EQ(told[1], told[0]);
 }
 
@@ -137,7 +139,7 @@ TEST_F(DataParallelTest, RanksThatMeasureDifferentTimesHoldOnePlanAndPrediction)
     uint64_t looks = 0;
     const auto clock = [&] { return now += 1e-3 * UniformAt(key, looks++); };
     return RunRank(
-        rank, {}, Used(),
+        rank, {}, All(), Used(),
         [&](DataParallel& self) {
           plans[rank.rank] = self.costs().ToString() + self.plan().ToString();
           exposed[rank.rank] = self.prediction().exposed();
@@ -165,7 +167,7 @@ TEST_F(DataParallelTest, RanksWhoseComputeDiffersHoldOnePlanAndPrediction) {
       return absl::OkStatus();
     };
     work_of_a_use_[rank.rank] = 1000000 * (1 + rank.rank);
-    return RunRank(rank, {}, Used(), body, Steady);
+    return RunRank(rank, {}, All(), Used(), body, Steady);
   });
   EXPECT_TRUE(status.ok()) << status;
   EXPECT_EQ(plans[1], plans[0]);
@@ -177,7 +179,7 @@ TEST_F(DataParallelTest, AloneOrAtAGivenSizeNothingIsMeasured) {
     DataParallelOptions options;
     if (ranks > 1) options.bucket_numel = 100;
     const absl::Status status = RankJob(ranks).Run([&](const RankContext& rank) {
-      return RunRank(rank, options, Used(), [ranks](DataParallel& self) {
+      return RunRank(rank, options, All(), Used(), [ranks](DataParallel& self) {
         EXPECT_EQ(self.prediction().exposed() > 0.0, ranks > 1);
         EXPECT_EQ(self.costs().ToString(), Costs::Nominal().ToString());
         EXPECT_EQ(self.prediction().buckets.size(), self.plan().buckets().size());
@@ -193,11 +195,80 @@ TEST_F(DataParallelTest, RanksThatWerePricedDifferentlyAreToldSo) {
     DataParallelOptions options;
     options.costs = Costs::Nominal();
     options.costs->flop *= 1 + rank.rank;
-    return RunRank(rank, options, Used(), [](DataParallel&) { return absl::OkStatus(); });
+    return RunRank(rank, options, All(), Used(), [](DataParallel&) { return absl::OkStatus(); });
   });
   EXPECT_NE(std::string(status.message()).find("differ in their bucket plan: rank 0 has \"costs: "),
             std::string::npos)
       << status;
+}
+
+// What each of two ranks is told.
+std::vector<std::string> Told(const std::function<absl::Status(const RankContext&)>& run) {
+  std::vector<std::string> told(2);
+  (void)RankJob(2).Run([&](const RankContext& rank) {
+    const absl::Status status = run(rank);
+    told[rank.rank] = std::string(status.message());
+    return status;
+  });
+  return told;
+}
+
+// Horovod 100, 2640: a rank with one parameter more leaves the others waiting for ever.
+TEST_F(DataParallelTest, AParameterThatOneRankHasMoreIsNamed) {
+  ParameterSpec spec;
+  spec.name = "extra";
+  spec.global_shape = {7};
+  spec.box = Box::Whole(spec.global_shape);
+  const Parameter extra(100, spec);
+  const std::vector<std::string> told = Told([&](const RankContext& rank) {
+    std::vector<const Parameter*> all = All(), uses = Used();
+    if (rank.rank == 1) {
+      all.push_back(&extra);
+      uses.push_back(&extra);
+    }
+    return RunRank(rank, {}, all, uses, [](DataParallel&) { return absl::OkStatus(); });
+  });
+  EXPECT_THAT(told[0], testing::HasSubstr("where rank 1 has \"parameter extra: fp32"));
+  EXPECT_EQ(told[1], told[0]);
+}
+
+// PyTorch 158719: a branch that one rank alone takes, with the same parameters on all.
+TEST_F(DataParallelTest, ABranchThatOneRankAloneTakesIsNamed) {
+  const std::vector<std::string> told = Told([&](const RankContext& rank) {
+    std::vector<const Parameter*> uses = Used();
+    if (rank.rank == 0) uses.push_back(uses[1]);
+    return RunRank(rank, {}, All(), uses, [](DataParallel&) { return absl::OkStatus(); });
+  });
+  EXPECT_THAT(told[0],
+              testing::HasSubstr(absl::StrCat("rank 0 has \"use ", Used().size(), ": ",
+                                              Used()[1]->name(), " by layer after \" where ")));
+  EXPECT_EQ(told[1], told[0]);
+}
+
+// And one that leaves out a parameter which nothing declares optional.
+TEST_F(DataParallelTest, AParameterThatOneRankAloneLeavesOutIsNamed) {
+  const std::vector<std::string> told = Told([&](const RankContext& rank) {
+    std::vector<const Parameter*> uses = Used();
+    if (rank.rank == 1) uses.erase(uses.begin());
+    const std::vector<const Parameter*> all = All();
+    InlineStream stream(Device{DeviceKind::kMeta});
+    const auto graph = RecordForwardOrder(all, [&](ParamReader& reader, Tape&) {
+      for (const Parameter* parameter : uses) reader.Read(*parameter, stream, "layer");
+    });
+    if (!graph.ok()) return graph.status();
+    return RunRank(rank, {}, all, uses, [](DataParallel&) { return absl::OkStatus(); });
+  });
+  EXPECT_THAT(told[1], testing::HasSubstr(absl::StrCat("reads ", Used()[0]->name())));
+}
+
+TEST_F(DataParallelTest, RegistrationInAnotherOrderIsNoDifference) {
+  const std::vector<std::string> told = Told([&](const RankContext& rank) {
+    std::vector<const Parameter*> all = All();
+    if (rank.rank == 1) std::reverse(all.begin(), all.end());
+    return RunRank(rank, {}, all, Used(), [](DataParallel&) { return absl::OkStatus(); });
+  });
+  EXPECT_EQ(told[0], "");
+  EXPECT_EQ(told[1], "");
 }
 
 }  // namespace

@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "parallel/data_parallel/grad_reducer.h"
 
-#include <cstring>
 #include <utility>
 
 #include "core/base/check.h"
@@ -76,8 +75,7 @@ void GradReducer::Contributed(const Parameter& parameter, std::shared_ptr<const 
 
 void GradReducer::Execute(const GradReduce::Commands& commands) {
   for (int index : commands.zero_fill) {
-    const Tensor grad = buffer_.Grad(*buffer_.plan().parameters()[index]);
-    std::memset(grad.raw_mutable_data(), 0, grad.bytes());
+    buffer_.Grad(*buffer_.plan().parameters()[index]).Clear();
   }
   pending_.insert(pending_.end(), commands.reduce.begin(), commands.reduce.end());
   if (options_.overlap) IssuePending();

@@ -263,9 +263,7 @@ ParamLease ParamGate::Read(const Parameter& parameter, Stream& stream, absl::str
   if (!parameter.trainable()) return ParamLease(value.AsReadOnly());
   const int index = buffer_.plan().IndexOf(parameter);
   for (int bucket : buffer_.plan().BucketsOf(index)) chain_->WaitCurrent(bucket, stream, reader);
-  return ParamLease(Tensor::Wrap(leases_->Open(index, reader), value.raw_mutable_data(),
-                                 value.shape(), value.dtype(), value.device(),
-                                 Tensor::Access::kReadOnly));
+  return ParamLease(value.OwnedBy(leases_->Open(index, reader)).AsReadOnly());
 }
 
 void ParamGate::EndReads() { chain_->EndReads(); }

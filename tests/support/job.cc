@@ -91,20 +91,12 @@ class Collector {
   JobResult result_ ABSL_GUARDED_BY(mutex_);
 };
 
-ChunkFactory FactoryOf(const JobSpec& spec) {
-  if (spec.make_chunk) return spec.make_chunk;
-  return [&spec](const ParallelContext& parallel) -> absl::StatusOr<std::unique_ptr<ModelChunk>> {
-    return GptChunk::Create(spec.config, {parallel.at().pp, parallel.grid().pp_size()},
-                            parallel.tensor(), spec.order, spec.recompute);
-  };
-}
-
 absl::Status RunRank(const JobSpec& spec, comm::GroupFactory& factory, Collector& collector) {
   FR_ASSIGN_OR_RETURN(const Grid grid, Grid::Create(factory.world_size(), spec.tp, spec.pp));
   const CpuRuntime runtime(cpu::Kernels());
   FR_ASSIGN_OR_RETURN(
       const std::unique_ptr<RankTrainer> trainer,
-      RankTrainer::Create(runtime.ops, factory, grid, FactoryOf(spec), spec.options));
+      RankTrainer::Create(runtime.ops, factory, grid, ChunkFactoryOf(spec), spec.options));
   const MockDataset dataset(1 << 20, spec.options.seq_length, spec.config.vocab_size,
                             spec.options.seed);
   for (int64_t i = 1; i <= spec.iterations; ++i) {
@@ -168,6 +160,14 @@ JobSpec T0Overlapped() {
   spec.options.data_parallel.bucket_numel = 8192;
   spec.options.data_parallel.poison_stale_params = true;
   return spec;
+}
+
+ChunkFactory ChunkFactoryOf(const JobSpec& spec) {
+  if (spec.make_chunk) return spec.make_chunk;
+  return [&spec](const ParallelContext& parallel) -> absl::StatusOr<std::unique_ptr<ModelChunk>> {
+    return GptChunk::Create(spec.config, {parallel.at().pp, parallel.grid().pp_size()},
+                            parallel.tensor(), spec.order, spec.recompute);
+  };
 }
 
 absl::StatusOr<JobResult> RunJob(const JobSpec& spec) {

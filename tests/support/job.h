@@ -37,6 +37,9 @@ JobSpec T0();
 // T0 with everything on that overlaps: sharded optimizer, 8192-element buckets, poison.
 JobSpec T0Overlapped();
 
+// How a rank builds its part; `spec` outlives it.
+ChunkFactory ChunkFactoryOf(const JobSpec& spec);
+
 struct JobResult {
   std::vector<double> losses;  // by iteration
   std::vector<double> grad_norms;
