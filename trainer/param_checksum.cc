@@ -4,6 +4,7 @@
 #include <xxhash.h>
 
 #include "absl/strings/str_cat.h"
+#include "core/tensor/host_tensor.h"
 
 namespace forerun {
 namespace {
@@ -38,7 +39,7 @@ uint64_t ParamChecksum(const OpContext& context, absl::Span<const Parameter* con
     const ParamLease lease = reader.Read(*parameter, *context.stream, "checksum");
     if (owns(*parameter)) sum += HashOf(*parameter, lease.tensor());
   }
-  const Tensor word = context.Empty({1}, DType::kI64);
+  const Tensor word = HostTensor({1}, DType::kI64);
   *word.mutable_data<int64_t>() = static_cast<int64_t>(sum);
   world.AllReduce(word, comm::ReduceOp::kSum).Wait(*context.stream);
   return static_cast<uint64_t>(*word.data<int64_t>());

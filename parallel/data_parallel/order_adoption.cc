@@ -6,6 +6,7 @@
 #include <utility>
 
 #include "core/random/random.h"
+#include "core/tensor/host_tensor.h"
 
 namespace forerun {
 namespace {
@@ -46,7 +47,7 @@ absl::optional<std::vector<int>> OrderAdoption::OnStep(const OpContext& context,
   candidate_ = std::move(seen);
   // The greatest hash is the least one where all are equal.
   const int64_t hash = HashOf(candidate_);
-  const Tensor words = context.Empty({3}, DType::kI64);
+  const Tensor words = HostTensor({3}, DType::kI64);
   auto* data = words.mutable_data<int64_t>();
   data[0] = hash;
   data[1] = -hash;
