@@ -106,7 +106,8 @@ bool BucketPlanOptions::LiesAlone(const Parameter& parameter) const {
 int64_t BucketPlanOptions::PieceNumel(const Parameter& parameter) const {
   if (bucket_numel.has_value()) return std::numeric_limits<int64_t>::max();
   const int64_t quantum = shards * alignment;
-  return std::max(quantum, max_bucket_bytes / SizeOf(parameter.dtype()) / quantum * quantum);
+  const int64_t most = parameter.sharing() == Sharing::kNone ? max_bucket_bytes : max_shared_bytes;
+  return std::max(quantum, most / SizeOf(parameter.dtype()) / quantum * quantum);
 }
 
 BucketPlan::BucketPlan(absl::Span<const Parameter* const> first_use_order,

@@ -26,8 +26,9 @@ namespace forerun {
 //  5. A parameter above `max_bucket_bytes` lies alone in consecutive buckets, cut at multiples of
 //     shards * alignment, without padding between; any other lies in one bucket. A `bucket_numel`
 //     that was asked for never cuts a parameter.
-//  6. A parameter that pipeline stages share is alone in its bucket or buckets, so that its shards
-//     are the same on every stage that holds it.
+//  6. A parameter that pipeline stages share is alone in its bucket or buckets, and these are of
+//     max_shared_bytes, which is no stage's own choice: so its shards are the same on every stage
+//     that holds it.
 struct BucketPlanOptions {
   int shards = 1;  // data-parallel ranks that share a bucket; 1: everybody holds all of it
   // A bucket is closed when it holds at least so many elements. Excludes `cuts`.
@@ -36,6 +37,7 @@ struct BucketPlanOptions {
   // dtype are closed. So what lies between two cuts gives one bucket a dtype.
   std::vector<int> cuts;
   int64_t max_bucket_bytes = int64_t{64} << 20;
+  int64_t max_shared_bytes = int64_t{64} << 20;
   int64_t alignment = 64;  // elements; the block that gradient norms are summed in
 
   // The arithmetic of invariants 3 to 6. In a bucket that is filled up to `numel` the next

@@ -28,6 +28,7 @@ BucketPlanOptions RandomOptions(uint64_t seed, const RandomModel& model) {
     options.cuts = model.Cuts(0.3);
   }
   options.max_bucket_bytes = 2048 + static_cast<int64_t>(UniformAt(key, 3) * 20000);
+  options.max_shared_bytes = 2048 + static_cast<int64_t>(UniformAt(key, 4) * 20000);
   return options;
 }
 
@@ -114,6 +115,25 @@ TEST(BucketPlan, SizeOneGivesEveryParameterItsOwnBucketAndInfinityOneADtype) {
   BucketPlanOptions options;
   options.bucket_numel = 1;
   EXPECT_EQ(BucketPlan(model.order(), options).buckets().size(), model.order().size());
+}
+
+// Stages choose max_bucket_bytes by their own compute.
+TEST(BucketPlan, APieceOfASharedParameterDependsOnNoStagesChoice) {
+  ParameterSpec spec;
+  spec.name = "table";
+  spec.global_shape = {1000, 64};
+  spec.box = Box::Whole(spec.global_shape);
+  spec.sharing = Sharing::kPrimary;
+  const Parameter table(0, spec);
+  BucketPlanOptions options;
+  options.shards = 2;
+  options.max_shared_bytes = 100000;
+  const BucketPlan plan({&table}, options);
+  EXPECT_EQ(plan.buckets().size(), 3u);
+  for (int64_t bytes : {1000, 200000}) {
+    options.max_bucket_bytes = bytes;
+    EXPECT_EQ(BucketPlan({&table}, options).ToString(), plan.ToString());
+  }
 }
 
 // Megatron-LM 3007: parameters of 95x95 and 95 elements, bucket size 9050, two ranks.

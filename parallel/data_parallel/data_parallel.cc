@@ -29,12 +29,13 @@ std::string DescribeParameters(absl::Span<const Parameter* const> parameters) {
   return absl::StrJoin(lines, "");
 }
 
+// What a forward pass always reads. Of an optional parameter one rank may have recorded a use, and
+// another none.
 std::string DescribeUses(const ForwardOrderGraph& graph) {
   std::string text;
-  for (size_t i = 0; i < graph.uses().size(); ++i) {
-    const Use& use = graph.uses()[i];
-    absl::StrAppend(&text, "use ", i, ": ", use.parameter->name(), " by ", use.reader, " after ",
-                    absl::StrJoin(use.sources, ","), "\n");
+  for (const Use& use : graph.uses()) {
+    if (use.parameter->kind() == ParameterKind::kOptional) continue;
+    absl::StrAppend(&text, "use of ", use.parameter->name(), " by ", use.reader, "\n");
   }
   return text;
 }
@@ -43,6 +44,9 @@ std::string DescribeModel(absl::Span<const DataParallel::Chunk> chunks) {
   std::string text;
   for (const DataParallel::Chunk& chunk : chunks) {
     absl::StrAppend(&text, DescribeParameters(chunk.parameters), DescribeUses(chunk.graph));
+    for (const Parameter* parameter : chunk.graph.first_use_order()) {
+      absl::StrAppend(&text, "in order of first use: ", parameter->name(), "\n");
+    }
   }
   return text;
 }
