@@ -32,6 +32,8 @@ struct JobCheckReport {
 // stage's other ranks run the same code on the same shapes, which they verify with each other when
 // they are set up (parallel/data_parallel/data_parallel.h).
 //
+// Buckets that a job would plan from measured costs are planned from nominal ones (meta_rank.h).
+//
 // `inspect` sees the first rank of each stage, in order.
 inline constexpr int kMostRecorded = 64;
 absl::StatusOr<JobCheckReport> CheckJob(
