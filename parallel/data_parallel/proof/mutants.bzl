@@ -52,6 +52,10 @@ def mutant(name, source, edits):
         testonly = True,
         srcs = [name + "_source"],
         copts = ["-w"],  # a fault may leave something unused
+        target_compatible_with = select({
+            "//build_defs:asan": ["//build_defs:incompatible"],
+            "//conditions:default": [],
+        }),
         deps = [
             ":chain_headers",
             "//core/base:check",
@@ -61,6 +65,12 @@ def mutant(name, source, edits):
     native.cc_test(
         name = name + "_mutant_test",
         size = "small",
+        tags = ["no-asan"],
+        # A mutant tells of the proof, not of memory.
+        target_compatible_with = select({
+            "//build_defs:asan": ["//build_defs:incompatible"],
+            "//conditions:default": [],
+        }),
         deps = [":mutant_test_main", name + "_mutant"] +
                ["//parallel/data_parallel:" + s for s in _SOURCES if s != source],
     )
