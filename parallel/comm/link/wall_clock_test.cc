@@ -83,10 +83,11 @@ TEST(WallClock, WhatIsNotDueWhenItEndsIsCalledThen) {
   {
     WallClock clock;
     const Clock::Time hour = clock.Now() + std::chrono::hours(1);
-    clock.CallAt(2 * hour, [&] { calls.Add(2, hour); });
-    clock.CallAt(hour, [&] {
+    // Called when `hour` is gone.
+    clock.CallAt(2 * hour, [&calls, hour] { calls.Add(2, hour); });
+    clock.CallAt(hour, [&calls, &clock, hour] {
       calls.Add(1, hour);
-      clock.CallAt(3 * hour, [&] { calls.Add(3, hour); });
+      clock.CallAt(3 * hour, [&calls, hour] { calls.Add(3, hour); });
     });
   }
   EXPECT_EQ(calls.Await(3), (std::vector<int>{1, 2, 3}));
