@@ -7,29 +7,48 @@
 #include "core/base/parallel_for.h"
 
 namespace forerun {
+namespace {
+
+// What the formula needs of options and step, each a float.
+struct Factors {
+  float beta1, beta2, epsilon;
+  float grad_scale;
+  float keep;     // 1 - lr weight_decay
+  float rate;     // lr / (1 - beta1^t)
+  float v_scale;  // 1 / (1 - beta2^t)
+};
+
+// A function of its own, so that the compiler takes the promise that nothing overlaps.
+void Update(const Factors f, int64_t count, float* __restrict p, float* __restrict m,
+            float* __restrict v, const float* __restrict grad) {
+  for (int64_t i = 0; i < count; ++i) {
+    const float g = grad[i] * f.grad_scale;
+    m[i] = f.beta1 * m[i] + (1.0f - f.beta1) * g;
+    v[i] = f.beta2 * v[i] + (1.0f - f.beta2) * (g * g);
+    p[i] = f.keep * p[i] - f.rate * (m[i] / (std::sqrt(v[i] * f.v_scale) + f.epsilon));
+  }
+}
+
+}  // namespace
 
 void AdamW(const AdamWOptions& options, const AdamWStep& step, absl::Span<float> p,
            absl::Span<float> m, absl::Span<float> v, absl::Span<const float> grad) {
   FR_CHECK(p.size() == m.size() && p.size() == v.size() && p.size() == grad.size())
       << p.size() << " parameters, " << grad.size() << " gradients";
-  const float beta1 = options.beta1, beta2 = options.beta2, epsilon = options.epsilon;
-  const float keep = 1.0f - step.lr * step.weight_decay;
   const double t = static_cast<double>(step.step);
-  const float rate = static_cast<float>(step.lr / (1.0 - std::pow(double{beta1}, t)));
-  const float v_scale = static_cast<float>(1.0 / (1.0 - std::pow(double{beta2}, t)));
-  const float scale = step.grad_scale;
+  const Factors factors{
+      .beta1 = options.beta1,
+      .beta2 = options.beta2,
+      .epsilon = options.epsilon,
+      .grad_scale = step.grad_scale,
+      .keep = 1.0f - step.lr * step.weight_decay,
+      .rate = static_cast<float>(step.lr / (1.0 - std::pow(double{options.beta1}, t))),
+      .v_scale = static_cast<float>(1.0 / (1.0 - std::pow(double{options.beta2}, t))),
+  };
   constexpr int64_t kGrain = 16384;
   ParallelFor(static_cast<int64_t>(p.size()), kGrain, [&](int64_t begin, int64_t end) {
-    float* __restrict pp = p.data();
-    float* __restrict mm = m.data();
-    float* __restrict vv = v.data();
-    const float* __restrict gg = grad.data();
-    for (int64_t i = begin; i < end; ++i) {
-      const float g = gg[i] * scale;
-      mm[i] = beta1 * mm[i] + (1.0f - beta1) * g;
-      vv[i] = beta2 * vv[i] + (1.0f - beta2) * (g * g);
-      pp[i] = keep * pp[i] - rate * (mm[i] / (std::sqrt(vv[i] * v_scale) + epsilon));
-    }
+    Update(factors, end - begin, p.data() + begin, m.data() + begin, v.data() + begin,
+           grad.data() + begin);
   });
 }
 

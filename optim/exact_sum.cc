@@ -2,12 +2,36 @@
 #include "optim/exact_sum.h"
 
 #include <algorithm>
+#include <bit>
 #include <cmath>
 #include <limits>
 
 #include "core/base/check.h"
+#include "core/base/mutex.h"
+#include "core/base/parallel_for.h"
 
 namespace forerun {
+namespace {
+
+// Of at most a block, in a fixed order.
+double SumOfSquares(const float* values, int64_t count) {
+  constexpr int64_t kLanes = 8;
+  double lanes[kLanes] = {};
+  const int64_t whole = count / kLanes * kLanes;
+  for (int64_t i = 0; i < whole; i += kLanes) {
+    double squares[kLanes];
+    for (int64_t lane = 0; lane < kLanes; ++lane) {
+      squares[lane] = double{values[i + lane]} * double{values[i + lane]};
+    }
+    for (int64_t lane = 0; lane < kLanes; ++lane) lanes[lane] += squares[lane];
+  }
+  for (int64_t i = whole; i < count; ++i)
+    lanes[i % kLanes] += double{values[i]} * double{values[i]};
+  return ((lanes[0] + lanes[4]) + (lanes[2] + lanes[6])) +
+         ((lanes[1] + lanes[5]) + (lanes[3] + lanes[7]));
+}
+
+}  // namespace
 
 void ExactSum::Add(double value) {
   if (!std::isfinite(value)) {
@@ -15,11 +39,12 @@ void ExactSum::Add(double value) {
     return;
   }
   FR_CHECK_GE(value, 0.0) << "exact sums are of values that are not negative";
-  if (value == 0.0) return;
-  // value = mantissa * 2^exponent with a 53-bit integer mantissa.
-  int exponent;
-  auto mantissa = static_cast<uint64_t>(std::ldexp(std::frexp(value, &exponent), 53));
-  int bit = exponent - 53 - kLowestBit;
+  // value = mantissa * 2^(exponent - 1075), as IEEE 754 stores it.
+  const auto bits = std::bit_cast<uint64_t>(value);
+  const int exponent = static_cast<int>(bits >> 52 & 0x7ff);
+  uint64_t mantissa = bits & ((uint64_t{1} << 52) - 1);
+  if (exponent != 0) mantissa |= uint64_t{1} << 52;
+  int bit = std::max(exponent, 1) - 1075 - kLowestBit;
   if (bit < 0) {
     mantissa = bit <= -64 ? 0 : mantissa >> -bit;
     bit = 0;
@@ -30,6 +55,10 @@ void ExactSum::Add(double value) {
   for (int i = 0; i < 3; ++i) {
     words_[bit / 32 + i] += static_cast<int64_t>(static_cast<uint32_t>(shifted >> (32 * i)));
   }
+}
+
+void ExactSum::Add(const ExactSum& other) {
+  for (size_t i = 0; i < words_.size(); ++i) words_[i] += other.words_[i];
 }
 
 double ExactSum::Value() const {
@@ -59,21 +88,19 @@ double ExactSum::Value() const {
 }
 
 void AddSquares(absl::Span<const float> values, ExactSum& sum) {
-  constexpr int kLanes = 8;
-  for (size_t begin = 0; begin < values.size(); begin += kNormBlock) {
-    const size_t end = std::min<size_t>(values.size(), begin + kNormBlock);
-    std::array<double, kLanes> lanes{};
-    size_t i = begin;
-    for (; i + kLanes <= end; i += kLanes) {
-      for (int lane = 0; lane < kLanes; ++lane) {
-        const double value = values[i + lane];
-        lanes[lane] += value * value;
-      }
+  constexpr int64_t kGrain = 64;  // blocks
+  const auto blocks = static_cast<int64_t>((values.size() + kNormBlock - 1) / kNormBlock);
+  Mutex mutex;
+  ParallelFor(blocks, kGrain, [&](int64_t begin, int64_t end) {
+    ExactSum part;
+    for (int64_t block = begin; block < end; ++block) {
+      const int64_t first = block * kNormBlock;
+      const auto left = static_cast<int64_t>(values.size()) - first;
+      part.Add(SumOfSquares(values.data() + first, std::min(left, kNormBlock)));
     }
-    for (; i < end; ++i) lanes[i % kLanes] += double{values[i]} * double{values[i]};
-    sum.Add(((lanes[0] + lanes[4]) + (lanes[2] + lanes[6])) +
-            ((lanes[1] + lanes[5]) + (lanes[3] + lanes[7])));
-  }
+    MutexLock lock(&mutex);
+    sum.Add(part);  // exact: whichever part comes first
+  });
 }
 
 }  // namespace forerun

@@ -22,6 +22,7 @@ class ExactSum {
   static constexpr int kLowestBit = -320;
 
   void Add(double value);  // not negative, or not finite
+  void Add(const ExactSum& other);
   double Value() const;    // rounded once
 
   // The state, for adding over ranks: limbs, then the count of values that were not finite.
@@ -33,7 +34,7 @@ class ExactSum {
 
 // Adds the squares of `values` to `sum` in blocks of kNormBlock elements counted from values[0]:
 // each block in double, in a fixed order. values[0] is at a multiple of kNormBlock in its
-// parameter, so that a block's value depends on the parameter alone.
+// parameter, so that a block's value depends on the parameter alone. A parallel loop.
 inline constexpr int64_t kNormBlock = 64;
 void AddSquares(absl::Span<const float> values, ExactSum& sum);
 
