@@ -17,8 +17,6 @@
 namespace forerun {
 namespace {
 
-constexpr int kRanks = 2;
-
 double Median(const std::vector<StepMetrics>& steps,
               absl::FunctionRef<double(const StepMetrics&)> milliseconds) {
   std::vector<double> values;
@@ -37,15 +35,19 @@ TrainingResult ResultOf(const std::vector<StepMetrics>& steps, const BucketPlan&
       Median(steps, [](const StepMetrics& m) { return m.exposed.param_gather_ms; });
   result.exposed_reduce =
       Median(steps, [](const StepMetrics& m) { return m.exposed.grad_reduce_ms; });
+  result.loss = steps.back().loss;
   for (const Bucket& bucket : plan.buckets()) result.bucket_bytes.push_back(bucket.bytes());
   return result;
 }
 
 absl::StatusOr<TrainingResult> RunRank(const TrainingSpec& spec, comm::GroupFactory& factory) {
-  FR_ASSIGN_OR_RETURN(const Grid grid, Grid::Create(kRanks, /*tp=*/1, /*pp=*/1));
+  FR_ASSIGN_OR_RETURN(const Grid grid,
+                      Grid::Create(spec.world_size(), spec.tensor_model_parallel_size,
+                                   spec.pipeline_model_parallel_size));
   const CpuRuntime runtime(cpu::Kernels());
   const ChunkFactory make_chunk = [&spec](const ParallelContext& parallel) {
-    return GptChunk::Create(spec.config, {}, parallel.tensor());
+    return GptChunk::Create(spec.config, {parallel.at().pp, parallel.grid().pp_size()},
+                            parallel.tensor());
   };
   FR_ASSIGN_OR_RETURN(const std::unique_ptr<RankTrainer> trainer,
                       RankTrainer::Create(runtime.ops, factory, grid, make_chunk, spec.options));
@@ -55,9 +57,13 @@ absl::StatusOr<TrainingResult> RunRank(const TrainingSpec& spec, comm::GroupFact
     FR_ASSIGN_OR_RETURN(
         const StepMetrics metrics,
         trainer->TrainStep(i + 1, /*lr=*/1e-4, dataset, i * spec.options.global_batch_size));
-    if (i >= spec.warmup_steps) steps.push_back(metrics);
+    if (i < spec.warmup_steps) continue;
+    steps.push_back(metrics);
+    if (factory.rank() == 0 && spec.after_step) spec.after_step(metrics);
   }
-  return ResultOf(steps, trainer->data_parallel().plan());
+  TrainingResult result = ResultOf(steps, trainer->data_parallel().plan());
+  result.peak_bytes = runtime.allocator.peak_bytes();
+  return result;
 }
 
 }  // namespace
@@ -65,12 +71,15 @@ absl::StatusOr<TrainingResult> RunRank(const TrainingSpec& spec, comm::GroupFact
 absl::StatusOr<TrainingResult> RunTraining(const TrainingSpec& spec) {
   comm::WallClock clock;
   TrainingResult result;
-  FR_RETURN_IF_ERROR(comm::RunRanks(kRanks, {}, [&](comm::GroupFactory& factory) -> absl::Status {
+  comm::RunRanksOptions options;
+  options.threads_per_rank = spec.threads_per_rank;
+  const auto run_rank = [&](comm::GroupFactory& factory) -> absl::Status {
     comm::LinkGroupFactory linked(factory, std::make_shared<comm::Link>(spec.link, clock));
     FR_ASSIGN_OR_RETURN(TrainingResult mine, RunRank(spec, linked));
     if (factory.rank() == 0) result = std::move(mine);
     return absl::OkStatus();
-  }));
+  };
+  FR_RETURN_IF_ERROR(comm::RunRanks(spec.world_size(), options, run_rank));
   return result;
 }
 
@@ -87,7 +96,7 @@ TrainingSpec Gpt26M() {
   spec.config.padded_vocab_size = 1024;
   spec.options.seq_length = 256;
   spec.options.micro_batch_size = 2;
-  spec.options.global_batch_size = 2 * kRanks;
+  spec.options.global_batch_size = 2 * spec.data_parallel_size;
   return spec;
 }
 

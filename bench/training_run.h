@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <functional>
 #include <vector>
 
 #include "absl/status/statusor.h"
@@ -10,13 +11,23 @@
 
 namespace forerun {
 
-// A real training job of two data-parallel ranks, which are threads with one core each.
+// A real training job on mock data: ranks are threads, each with its own link.
 struct TrainingSpec {
   GptConfig config;
   RankTrainerOptions options;
+  int data_parallel_size = 2;
+  int tensor_model_parallel_size = 1;
+  int pipeline_model_parallel_size = 1;
+  int threads_per_rank = 1;
   comm::Link::Options link;  // of each rank; the default takes no time
   int warmup_steps = 2;      // not measured
   int steps = 5;
+  // Called on rank 0's thread after each measured step, while other ranks may be ahead by one.
+  std::function<void(const StepMetrics&)> after_step;
+
+  int world_size() const {
+    return data_parallel_size * tensor_model_parallel_size * pipeline_model_parallel_size;
+  }
 };
 
 // Medians over the measured steps, rank 0's, in seconds.
@@ -28,6 +39,8 @@ struct TrainingResult {
   double exposed_gather = 0.0;
   double exposed_reduce = 0.0;
   std::vector<int64_t> bucket_bytes;  // in the order of gathers
+  int64_t peak_bytes = 0;             // rank 0's tensors
+  double loss = 0.0;                  // of the last step
 };
 absl::StatusOr<TrainingResult> RunTraining(const TrainingSpec& spec);
 
