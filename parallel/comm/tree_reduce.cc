@@ -71,6 +71,10 @@ void Reduce(absl::Span<const Tensor> inputs, int64_t begin, ReduceOp op, const T
   std::vector<const T*> data;
   for (const Tensor& input : inputs) data.push_back(input.data<T>());
   T* out = output.mutable_data<T>();
+  if (data.size() == 1) {  // the identity
+    if (data[0] + begin != out) std::copy_n(data[0] + begin, output.numel(), out);
+    return;
+  }
   typename SumOf<T>::Type sums[kChunk];
   for (int64_t i = 0; i < output.numel(); i += kChunk) {
     const int64_t numel = std::min(kChunk, output.numel() - i);
