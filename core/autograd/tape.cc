@@ -86,7 +86,7 @@ void Tape::Accumulate(const OpContext& context, int id, const Tensor& gradient) 
   sum = sum.defined() ? Add(context, sum, gradient) : gradient;
 }
 
-void Tape::ReplayInput(const OpContext& context, Entry& entry) {
+void Tape::ReplayInput(const OpContext& context, GradSink* sink, Entry& entry) {
   for (int id : entry.outputs) {
     entry.reached = entry.reached || gradients_[id].defined();
     entry.grad_outputs.push_back(std::move(gradients_[id]));
@@ -95,7 +95,12 @@ void Tape::ReplayInput(const OpContext& context, Entry& entry) {
   absl::InlinedVector<bool, 4> wanted;
   for (int id : entry.inputs) wanted.push_back(id != Value::kConstant);
   absl::InlinedVector<Tensor, 4> grad_inputs(entry.inputs.size());
-  entry.node->BackwardInput(context, entry.grad_outputs, wanted, absl::MakeSpan(grad_inputs));
+  const absl::Span<Tensor> results = absl::MakeSpan(grad_inputs);
+  if (sink != nullptr && !entry.weights.empty()) {
+    entry.node->Backward(context, entry.grad_outputs, wanted, results, *sink);
+  } else {
+    entry.node->BackwardInput(context, entry.grad_outputs, wanted, results);
+  }
   for (size_t i = 0; i < grad_inputs.size(); ++i) {
     if (wanted[i]) Accumulate(context, entry.inputs[i], grad_inputs[i]);
   }
@@ -105,9 +110,13 @@ void Tape::ReplayWeight(const OpContext& context, GradSink& sink, Entry& entry) 
   if (entry.reached) {
     entry.node->BackwardWeight(context, entry.grad_outputs, sink);
   } else {
-    for (const Parameter* weight : entry.weights) ContributeZero(context, sink, *weight);
+    ContributeZeros(context, sink, entry);
   }
   entry.Release();
+}
+
+void Tape::ContributeZeros(const OpContext& context, GradSink& sink, const Entry& entry) {
+  for (const Parameter* weight : entry.weights) ContributeZero(context, sink, *weight);
 }
 
 void Tape::Replay(const OpContext& context, const Value& output, Tensor grad_output,
@@ -120,12 +129,9 @@ void Tape::Replay(const OpContext& context, const Value& output, Tensor grad_out
     grad_output = Tensor();
   }
   for (auto entry = entries_.rbegin(); entry != entries_.rend(); ++entry) {
-    ReplayInput(context, *entry);
-    if (entry->weights.empty()) {
-      entry->Release();
-    } else if (sink != nullptr) {
-      ReplayWeight(context, *sink, *entry);
-    }
+    ReplayInput(context, sink, *entry);
+    if (sink != nullptr && !entry->reached) ContributeZeros(context, *sink, *entry);
+    if (sink != nullptr || entry->weights.empty()) entry->Release();
   }
 }
 

@@ -43,6 +43,13 @@ class Node {
   // Contributes once to each weight that was given to Tape::Record.
   virtual void BackwardWeight(const OpContext&, absl::Span<const Tensor> /*grad_outputs*/,
                               GradSink&) {}
+  // Both halves, where they run together: for a node that can share work between them. Same bits.
+  virtual void Backward(const OpContext& context, absl::Span<const Tensor> grad_outputs,
+                        absl::Span<const bool> wanted, absl::Span<Tensor> grad_inputs,
+                        GradSink& sink) {
+    BackwardInput(context, grad_outputs, wanted, grad_inputs);
+    BackwardWeight(context, grad_outputs, sink);
+  }
 };
 
 // The record of one forward pass of one chunk for one microbatch; replayed in reverse, once.
@@ -102,8 +109,10 @@ class Tape {
  private:
   struct Entry;
   void Replay(const OpContext& context, const Value& output, Tensor grad_output, GradSink* sink);
-  void ReplayInput(const OpContext& context, Entry& entry);
+  // With a sink, the weight half too.
+  void ReplayInput(const OpContext& context, GradSink* sink, Entry& entry);
   void ReplayWeight(const OpContext& context, GradSink& sink, Entry& entry);
+  static void ContributeZeros(const OpContext& context, GradSink& sink, const Entry& entry);
   void Accumulate(const OpContext& context, int id, const Tensor& gradient);
   bool Owns(int id) const { return id >= 0 && id < static_cast<int>(producer_.size()); }
 

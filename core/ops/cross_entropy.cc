@@ -25,6 +25,16 @@ void CheckStatistic(const Tensor& statistic, const Shape& shape, const char* nam
   FR_CHECK(statistic.is_contiguous()) << name << " of cross entropy";
 }
 
+void CheckBackward(const Tensor& logits, const Tensor& targets, const Tensor& row_max,
+                   const Tensor& sums, const Tensor& dloss, const VocabularyRange& range) {
+  CheckLogits(logits, range);
+  const int64_t n = logits.dim(0);
+  CheckTargets(targets, n);
+  CheckStatistic(row_max, {n}, "row_max");
+  CheckStatistic(sums, {2, n}, "sums");
+  CheckStatistic(dloss, {n}, "dloss");
+}
+
 }  // namespace
 
 Tensor RowMax(const OpContext& context, const Tensor& logits, const VocabularyRange& range) {
@@ -57,16 +67,20 @@ Tensor CrossEntropyLoss(const OpContext& context, const Tensor& sums) {
 Tensor CrossEntropyBackward(const OpContext& context, const Tensor& logits, const Tensor& targets,
                             const Tensor& row_max, const Tensor& sums, const Tensor& dloss,
                             const VocabularyRange& range) {
-  CheckLogits(logits, range);
-  const int64_t n = logits.dim(0);
-  CheckTargets(targets, n);
-  CheckStatistic(row_max, {n}, "row_max");
-  CheckStatistic(sums, {2, n}, "sums");
-  CheckStatistic(dloss, {n}, "dloss");
+  CheckBackward(logits, targets, row_max, sums, dloss, range);
   Tensor dlogits = context.Empty(logits.shape(), logits.dtype());
   context.kernels->cross_entropy->Backward(context, logits, targets, row_max, sums, dloss, range,
                                            dlogits);
   return dlogits;
+}
+
+void CrossEntropyBackwardInPlace(const OpContext& context, const Tensor& logits,
+                                 const Tensor& targets, const Tensor& row_max, const Tensor& sums,
+                                 const Tensor& dloss, const VocabularyRange& range) {
+  CheckBackward(logits, targets, row_max, sums, dloss, range);
+  FR_CHECK(logits.is_contiguous()) << "logits that become their gradient";
+  context.kernels->cross_entropy->Backward(context, logits, targets, row_max, sums, dloss, range,
+                                           logits);
 }
 
 }  // namespace forerun

@@ -31,6 +31,10 @@ Tensor CrossEntropyLoss(const OpContext& context, const Tensor& sums);  // fp32 
 Tensor CrossEntropyBackward(const OpContext& context, const Tensor& logits, const Tensor& targets,
                             const Tensor& row_max, const Tensor& sums, const Tensor& dloss,
                             const VocabularyRange& range);
+// The same into the logits' own memory: `logits` becomes dlogits.
+void CrossEntropyBackwardInPlace(const OpContext& context, const Tensor& logits,
+                                 const Tensor& targets, const Tensor& row_max, const Tensor& sums,
+                                 const Tensor& dloss, const VocabularyRange& range);
 
 class CrossEntropyKernels {
  public:
@@ -41,6 +45,7 @@ class CrossEntropyKernels {
                                const Tensor& targets, const Tensor& row_max,
                                const VocabularyRange& range, const Tensor& sums) const = 0;
   virtual void Loss(const OpContext& context, const Tensor& sums, const Tensor& loss) const = 0;
+  // dlogits may be logits.
   virtual void Backward(const OpContext& context, const Tensor& logits, const Tensor& targets,
                         const Tensor& row_max, const Tensor& sums, const Tensor& dloss,
                         const VocabularyRange& range, const Tensor& dlogits) const = 0;

@@ -5,7 +5,7 @@
 #include "core/nn/functions.h"
 #include "parallel/tensor_parallel/regions.h"
 #include "parallel/tensor_parallel/split.h"
-#include "parallel/tensor_parallel/vocab_parallel_cross_entropy.h"
+#include "parallel/tensor_parallel/vocab_parallel_linear_cross_entropy.h"
 
 namespace forerun {
 namespace {
@@ -32,14 +32,18 @@ OutputHead::OutputHead(ParameterRegistry& registry, const GptConfig& config,
       final_norm_(registry, config, config.norm, "final_norm"),
       table_(ChooseTable(registry, config, group, word_table)) {}
 
+Value OutputHead::Normed(const ForwardContext& context, const Value& x) const {
+  return CopyToRegion(context, final_norm_.Forward(context, x), *group_);
+}
+
 Value OutputHead::Logits(const ForwardContext& context, const Value& x) const {
-  const Value normed = CopyToRegion(context, final_norm_.Forward(context, x), *group_);
-  return Linear(context, normed, *table_, nullptr, "output");
+  return Linear(context, Normed(context, x), *table_, nullptr, "output");
 }
 
 Value OutputHead::Loss(const ForwardContext& context, const Value& x, const Tensor& targets) const {
   const Value losses =
-      VocabParallelCrossEntropy(context, Logits(context, x), targets, vocab_size_, *group_);
+      VocabParallelLinearCrossEntropy(context, Normed(context, x), *table_, targets, *group_,
+                                      {.vocab_size = vocab_size_}, "output");
   return ScaledMean(context, losses, 1.0f);
 }
 

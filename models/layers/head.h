@@ -30,6 +30,8 @@ class OutputHead {
   Value Loss(const ForwardContext& context, const Value& x, const Tensor& targets) const;
 
  private:
+  Value Normed(const ForwardContext& context, const Value& x) const;
+
   comm::ProcessGroup* const group_;
   const int64_t vocab_size_;
   const Norm final_norm_;

@@ -108,6 +108,19 @@ TEST_P(CrossEntropyTest, BackwardMatchesTheReference) {
   }
 }
 
+TEST_P(CrossEntropyTest, LogitsMayBecomeTheirGradient) {
+  for (const Case& c : kCases) {
+    const Tensor logits = Clone(host_, Logits(c)), targets = Targets(c);
+    const Tensor row_max = RowMax(oracle(), logits, {0, c.v});
+    const Tensor sums = SumExpAndTarget(oracle(), logits, targets, row_max, {0, c.v});
+    const Tensor dloss = Random(host_, {c.n}, DType::kF32, 3);
+    const Tensor apart =
+        CrossEntropyBackward(tested(), logits, targets, row_max, sums, dloss, c.range);
+    CrossEntropyBackwardInPlace(tested(), logits, targets, row_max, sums, dloss, c.range);
+    ExpectSameBits(logits, apart, c.Name());
+  }
+}
+
 TEST_P(CrossEntropyTest, PaddingHasNoGradient) {
   const Case c{2, 20, {0, 13}};
   const Tensor logits = Logits(c), targets = Targets(c);

@@ -40,6 +40,14 @@ void ExpectNear(const Part& part, const Part& whole) {
   }
 }
 
+void ExpectNear(const std::vector<Part>& parts, const std::vector<Part>& wholes) {
+  ASSERT_EQ(parts.size(), wholes.size());
+  for (size_t i = 0; i < parts.size(); ++i) {
+    ASSERT_EQ(parts[i].name, wholes[i].name);
+    ExpectNear(parts[i], wholes[i]);
+  }
+}
+
 // Not the initial values: biases must not be zero, nor norms one.
 void FillWeights(const PlainReader& reader, const ParameterRegistry& registry) {
   for (const Parameter* parameter : registry.parameters()) {
@@ -125,11 +133,21 @@ void ExpectEqualsOneRank(const LayerCase& layer) {
   const std::vector<Part> whole = RunOnRanks(layer, 1)[0];
   for (int ranks : {2, 4}) {
     for (const std::vector<Part>& parts : RunOnRanks(layer, ranks)) {
-      ASSERT_EQ(parts.size(), whole.size());
-      for (size_t i = 0; i < parts.size(); ++i) {
-        ASSERT_EQ(parts[i].name, whole[i].name);
-        ASSERT_NO_FATAL_FAILURE(ExpectNear(parts[i], whole[i])) << ranks << " ranks";
+      ASSERT_NO_FATAL_FAILURE(ExpectNear(parts, whole)) << ranks << " ranks";
+    }
+  }
+}
+
+void ExpectSameResults(const LayerCase& layer, const LayerCase& other) {
+  for (int ranks : {1, 2, 4}) {
+    const auto parts = RunOnRanks(layer, ranks), others = RunOnRanks(other, ranks);
+    for (int rank = 0; rank < ranks; ++rank) {
+      // Both have the same boxes, so each part is a whole by itself.
+      std::vector<Part> actual = parts[rank], expected = others[rank];
+      for (std::vector<Part>* run : {&actual, &expected}) {
+        for (Part& part : *run) part.box = Box::Whole(part.box.extent);
       }
+      ASSERT_NO_FATAL_FAILURE(ExpectNear(actual, expected)) << "rank " << rank << " of " << ranks;
     }
   }
 }

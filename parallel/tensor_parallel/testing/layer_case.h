@@ -27,6 +27,9 @@ struct LayerCase {
 // input's gradient and of every weight's gradient, each to 1e-5 of the largest element.
 void ExpectEqualsOneRank(const LayerCase& layer);
 
+// Runs two layers on 1, 2 and 4 ranks and expects of both the same, to 1e-5 of the largest element.
+void ExpectSameResults(const LayerCase& layer, const LayerCase& other);
+
 // Runs it on meta tensors as rank 1 of 4 of a group that moves nothing, and expects gradients of
 // the right shapes.
 void ExpectRunsOnMeta(const LayerCase& layer);
