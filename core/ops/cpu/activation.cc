@@ -3,6 +3,7 @@
 
 #include <algorithm>
 
+#include "core/ops/cpu/float_runs.h"
 #include "core/ops/cpu/map_rows.h"
 #include "core/ops/cpu/math.h"
 #include "core/ops/cpu/vectors.h"
@@ -12,22 +13,6 @@ namespace {
 
 constexpr float kSqrtHalf = 0.70710678f;
 constexpr float kInvSqrtTwoPi = 0.39894228f;
-constexpr float kTwoSqrtTwoOverPi = 1.5957691f;
-constexpr float kCubic = 0.044715f;
-
-// 0.5 (1 + tanh u) is the sigmoid of 2 u: one exp, and exact in the negative tail.
-float GeluTanh(float x) { return x * Sigmoid(kTwoSqrtTwoOverPi * (x + kCubic * x * x * x)); }
-
-// s + x s (1 - s) v', with s the sigmoid of v. Beyond 10 s (1 - s) is below 1e-37, and a smaller
-// x keeps the exponential finite.
-float GeluTanhSlope(float x) {
-  const float z = x < -10.0f ? -10.0f : x > 10.0f ? 10.0f : x;
-  const float e = Exp(-kTwoSqrtTwoOverPi * (z + kCubic * z * z * z));
-  const float s = 1.0f / (1.0f + e);
-  const float inner_slope = kTwoSqrtTwoOverPi * (1.0f + 3.0f * kCubic * z * z);
-  return s + z * (s * (e * s)) * inner_slope;
-}
-
 float GeluExact(float x) { return 0.5f * x * (1.0f + Erf(x * kSqrtHalf)); }
 
 float GeluExactSlope(float x) {
@@ -65,8 +50,7 @@ class CpuActivation final : public ActivationKernels {
     VisitStored(x.dtype(), [&](auto type) {
       using T = decltype(type);
       if (kind == GeluKind::kTanh) {
-        MapRows(
-            WriteRows<T>(y), [](float v) { return GeluTanh(v); }, ReadRows<T>(x));
+        MapRuns(WriteRows<T>(y), GeluTanhRun, ReadRows<T>(x));
       } else {
         MapRows(
             WriteRows<T>(y), [](float v) { return GeluExact(v); }, ReadRows<T>(x));
@@ -81,8 +65,7 @@ class CpuActivation final : public ActivationKernels {
       const Rows<T> out = WriteRows<T>(dx);
       const Rows<const T> in = ReadRows<T>(x), gradient = ReadRows<T>(dy);
       if (kind == GeluKind::kTanh) {
-        MapRows(
-            out, [](float v, float d) { return d * GeluTanhSlope(v); }, in, gradient);
+        MapRuns(out, GeluTanhBackwardRun, in, gradient);
       } else {
         MapRows(
             out, [](float v, float d) { return d * GeluExactSlope(v); }, in, gradient);

@@ -7,10 +7,16 @@
 #include "core/ops/cpu/math.h"
 #include "core/ops/cpu/uniforms.h"
 
-namespace forerun::cpu {
+// Highway compiles this file once for each instruction set; results are the same for all.
+#undef HWY_TARGET_INCLUDE
+#define HWY_TARGET_INCLUDE "core/ops/cpu/attention_block.cc"
+#include "hwy/foreach_target.h"  // keep before highway.h
+#include "hwy/highway.h"
+
+HWY_BEFORE_NAMESPACE();
+namespace forerun::cpu::HWY_NAMESPACE {
 namespace {
 
-constexpr float kInfinity = std::numeric_limits<float>::infinity();
 constexpr int kLanes = 16;  // partial results of a row: lane j % kLanes takes column j
 
 float LargestOf(const float* row, float at_least) {
@@ -34,16 +40,7 @@ float SumOf(const float* row) {
   return sum;
 }
 
-}  // namespace
-
-void MaskScores(const ScoreBlock& block, float* scores) {
-  for (int64_t i = 0; i < block.rows; ++i) {
-    const int64_t seen = std::clamp<int64_t>(block.row + i + 1 - block.column, 0, kKeyBlock);
-    std::fill(scores + i * kKeyBlock + seen, scores + (i + 1) * kKeyBlock, -kInfinity);
-  }
-}
-
-void OnlineSoftmax(int64_t rows, float* scores, float* largest, float* sum, float* correction) {
+void OnlineSoftmaxLoop(int64_t rows, float* scores, float* largest, float* sum, float* correction) {
   for (int64_t i = 0; i < rows; ++i) {
     float* row = scores + i * kKeyBlock;
     const float m = LargestOf(row, largest[i]);
@@ -54,7 +51,7 @@ void OnlineSoftmax(int64_t rows, float* scores, float* largest, float* sum, floa
   }
 }
 
-void Probabilities(int64_t rows, const float* logsumexp, float* scores) {
+void ProbabilitiesLoop(int64_t rows, const float* logsumexp, float* scores) {
   for (int64_t i = 0; i < rows; ++i) {
     float* row = scores + i * kKeyBlock;
     const float below = logsumexp[i];
@@ -62,12 +59,43 @@ void Probabilities(int64_t rows, const float* logsumexp, float* scores) {
   }
 }
 
-void ScoreGradients(int64_t rows, const float* p, const float* weighted, float* dp) {
+void ScoreGradientsLoop(int64_t rows, const float* p, const float* weighted, float* dp) {
   for (int64_t i = 0; i < rows; ++i) {
     const float* p_row = p + i * kKeyBlock;
     float* dp_row = dp + i * kKeyBlock;
     const float w = weighted[i];
     for (int64_t j = 0; j < kKeyBlock; ++j) dp_row[j] = p_row[j] * (dp_row[j] - w);
+  }
+}
+
+}  // namespace
+}  // namespace forerun::cpu::HWY_NAMESPACE
+HWY_AFTER_NAMESPACE();
+
+#if HWY_ONCE
+namespace forerun::cpu {
+
+HWY_EXPORT(OnlineSoftmaxLoop);
+HWY_EXPORT(ProbabilitiesLoop);
+HWY_EXPORT(ScoreGradientsLoop);
+
+void OnlineSoftmax(int64_t rows, float* scores, float* largest, float* sum, float* correction) {
+  HWY_DYNAMIC_DISPATCH(OnlineSoftmaxLoop)(rows, scores, largest, sum, correction);
+}
+
+void Probabilities(int64_t rows, const float* logsumexp, float* scores) {
+  HWY_DYNAMIC_DISPATCH(ProbabilitiesLoop)(rows, logsumexp, scores);
+}
+
+void ScoreGradients(int64_t rows, const float* p, const float* weighted, float* dp) {
+  HWY_DYNAMIC_DISPATCH(ScoreGradientsLoop)(rows, p, weighted, dp);
+}
+
+void MaskScores(const ScoreBlock& block, float* scores) {
+  for (int64_t i = 0; i < block.rows; ++i) {
+    const int64_t seen = std::clamp<int64_t>(block.row + i + 1 - block.column, 0, kKeyBlock);
+    std::fill(scores + i * kKeyBlock + seen, scores + (i + 1) * kKeyBlock,
+              -std::numeric_limits<float>::infinity());
   }
 }
 
@@ -95,3 +123,4 @@ void MultiplyBlock(int64_t rows, const float* a, const float* factors, float* ou
 }
 
 }  // namespace forerun::cpu
+#endif  // HWY_ONCE

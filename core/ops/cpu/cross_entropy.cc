@@ -6,7 +6,7 @@
 #include <limits>
 
 #include "core/base/parallel_for.h"
-#include "core/ops/cpu/math.h"
+#include "core/ops/cpu/float_runs.h"
 #include "core/ops/cpu/vectors.h"
 
 namespace forerun::cpu {
@@ -67,11 +67,6 @@ float MaxOf(const T* x, int64_t n) {
   return *std::max_element(lanes, lanes + kLanes);
 }
 
-// exp(x - largest) of up to kBlock columns.
-void ExpBelow(const float* x, int64_t n, float largest, float* out) {
-  for (int64_t j = 0; j < n; ++j) out[j] = Exp(x[j] - largest);
-}
-
 float SumLanes(const float* x, int64_t n) {
   float lanes[kLanes] = {};
   int64_t j = 0;
@@ -91,7 +86,7 @@ float SumExp(const T* x, int64_t n, float largest) {
   double sum = 0.0;
   for (int64_t begin = 0; begin < n; begin += kBlock) {
     const int64_t count = std::min(kBlock, n - begin);
-    ExpBelow(AsFloats(x + begin, count, buffer), count, largest, exps);
+    ExpBelowRun(count, exps, AsFloats(x + begin, count, buffer), largest);
     sum += static_cast<double>(SumLanes(exps, count));
   }
   return static_cast<float>(sum);
@@ -104,7 +99,7 @@ void RowBackward(const Logits<T>& logits, const T* x, float largest, float scale
   alignas(64) float buffer[kBlock], exps[kBlock];
   for (int64_t begin = 0; begin < logits.valid; begin += kBlock) {
     const int64_t count = std::min(kBlock, logits.valid - begin);
-    ExpBelow(AsFloats(x + begin, count, buffer), count, largest, exps);
+    ExpBelowRun(count, exps, AsFloats(x + begin, count, buffer), largest);
     for (int64_t j = 0; j < count; ++j) exps[j] *= scale;
     if (target >= begin && target < begin + count) exps[target - begin] -= dloss;
     StoreFloats(exps, count, out + begin);

@@ -11,8 +11,8 @@
 #include "core/tensor/tensor.h"
 
 // Elementwise loops: out[r, c] = f(in0[r, c], in1[r, c], ...) in float, for operands of one
-// element type, over the loop threads. One piece of code serves every element, so a result
-// depends on no position, length or thread count.
+// element type, over the loop threads: MapRows, or MapRuns with a loop of one's own. One piece of
+// code serves every element, so a result depends on no position, length or thread count.
 namespace forerun::cpu {
 
 // An operand: a matrix whose rows are `stride` elements apart; stride 0 repeats one row.
@@ -39,23 +39,22 @@ Rows<T> WriteRows(const Tensor& x) {
 constexpr int64_t kMapBlock = 512;  // floats of each operand at a time: fits the L1
 constexpr int64_t kElementsAThread = 1 << 14;
 
-// out may be one of the inputs. Float operands are read in place, 16-bit ones block by block.
-template <typename T, typename F, typename... In>
-void MapRun(int64_t n, T* out, const F& f, const In*... in) {
+// run(count, out, in...) over floats. out may be one of the inputs. Float operands are taken in
+// place, 16-bit ones block by block.
+template <typename T, typename Run, typename... In>
+void RunOnFloats(int64_t n, T* out, const Run& run, const In*... in) {
   if constexpr (std::is_same_v<T, float>) {
-#pragma GCC ivdep
-    for (int64_t i = 0; i < n; ++i) out[i] = f(in[i]...);
+    run(n, out, in...);
   } else {
     alignas(64) float values[sizeof...(In)][kMapBlock];
-    const auto map_block = [&]<size_t... I>(std::index_sequence<I...>, int64_t begin,
+    const auto run_block = [&]<size_t... I>(std::index_sequence<I...>, int64_t begin,
                                             int64_t count) {
       (LoadFloats(in + begin, count, values[I]), ...);
-#pragma GCC ivdep
-      for (int64_t i = 0; i < count; ++i) values[0][i] = f(values[I][i]...);
+      run(count, values[0], values[I]...);
       StoreFloats(values[0], count, out + begin);
     };
     for (int64_t begin = 0; begin < n; begin += kMapBlock) {
-      map_block(std::index_sequence_for<In...>(), begin, std::min(kMapBlock, n - begin));
+      run_block(std::index_sequence_for<In...>(), begin, std::min(kMapBlock, n - begin));
     }
   }
 }
@@ -74,14 +73,25 @@ void ForPieces(int64_t rows, int64_t columns, const Run& run) {
   });
 }
 
-template <typename T, typename F, typename... In>
-void MapRows(const Rows<T>& out, const F& f, const Rows<In>&... in) {
+// run(count, out, in...) is given runs of floats; out may be one of the inputs.
+template <typename T, typename Run, typename... In>
+void MapRuns(const Rows<T>& out, const Run& run, const Rows<In>&... in) {
   const bool flat = out.contiguous() && (in.contiguous() && ...);
   const int64_t rows = flat ? 1 : out.rows;
   const int64_t columns = flat ? out.rows * out.columns : out.columns;
   ForPieces(rows, columns, [&](int64_t row, int64_t column, int64_t count) {
-    MapRun(count, out.data + row * out.stride + column, f, (in.data + row * in.stride + column)...);
+    RunOnFloats(count, out.data + row * out.stride + column, run,
+                (in.data + row * in.stride + column)...);
   });
+}
+
+template <typename T, typename F, typename... In>
+void MapRows(const Rows<T>& out, const F& f, const Rows<In>&... in) {
+  const auto run = [&f](int64_t n, float* to, const auto*... from) {
+#pragma GCC ivdep
+    for (int64_t i = 0; i < n; ++i) to[i] = f(from[i]...);
+  };
+  MapRuns(out, run, in...);
 }
 
 }  // namespace forerun::cpu
