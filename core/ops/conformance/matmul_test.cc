@@ -40,7 +40,7 @@ struct Sizes {
 // One, primes, whole vectors, a little more than the blocks of the plain loops, and rows that are
 // far apart.
 const Sizes kSizes[] = {{1, 1, 1},    {1, 17, 5},  {7, 1, 3},   {5, 3, 1},   {13, 31, 17},
-                        {16, 64, 32}, {97, 5, 11}, {3, 259, 7}, {6, 9, 519}, {17, 769, 37}};
+                        {16, 64, 32}, {97, 5, 11}, {3, 259, 7}, {6, 9, 519}, {17, 769, 2}};
 
 Shape Stored(int64_t rows, int64_t columns, bool transposed) {
   return transposed ? Shape{columns, rows} : Shape{rows, columns};
