@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "optim/adamw.h"
 
+#include <algorithm>
 #include <cmath>
 
 #include "core/base/check.h"
@@ -32,7 +33,8 @@ void Update(const Factors f, int64_t count, float* __restrict p, float* __restri
 }  // namespace
 
 void AdamW(const AdamWOptions& options, const AdamWStep& step, absl::Span<float> p,
-           absl::Span<float> m, absl::Span<float> v, absl::Span<const float> grad) {
+           absl::Span<float> m, absl::Span<float> v, absl::Span<const float> grad,
+           const std::function<void(int64_t begin, int64_t end)>& updated) {
   FR_CHECK(p.size() == m.size() && p.size() == v.size() && p.size() == grad.size())
       << p.size() << " parameters, " << grad.size() << " gradients";
   const double t = static_cast<double>(step.step);
@@ -45,10 +47,14 @@ void AdamW(const AdamWOptions& options, const AdamWStep& step, absl::Span<float>
       .rate = static_cast<float>(step.lr / (1.0 - std::pow(double{options.beta1}, t))),
       .v_scale = static_cast<float>(1.0 / (1.0 - std::pow(double{options.beta2}, t))),
   };
-  constexpr int64_t kGrain = 16384;
-  ParallelFor(static_cast<int64_t>(p.size()), kGrain, [&](int64_t begin, int64_t end) {
-    Update(factors, end - begin, p.data() + begin, m.data() + begin, v.data() + begin,
-           grad.data() + begin);
+  constexpr int64_t kPiece = 16384;
+  ParallelFor(static_cast<int64_t>(p.size()), kPiece, [&](int64_t first, int64_t last) {
+    for (int64_t begin = first; begin < last; begin += kPiece) {
+      const int64_t end = std::min(last, begin + kPiece);
+      Update(factors, end - begin, p.data() + begin, m.data() + begin, v.data() + begin,
+             grad.data() + begin);
+      if (updated) updated(begin, end);
+    }
   });
 }
 

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstdint>
+#include <functional>
 
 #include "absl/types/span.h"
 
@@ -26,9 +27,11 @@ struct AdamWStep {
   int64_t step = 1;
 };
 
-// Updates p, m and v in place; all four have one length. Elementwise in fp32: an element's result
-// depends on no other, so any cut into shards or threads gives the same bits.
+// Updates p, m and v in place; all four have one length. `updated` (may be empty) is told of every
+// piece [begin, end) right after, on the thread that has it in its cache. Elementwise in fp32: an
+// element's result depends on no other, so any cut into shards or threads gives the same bits.
 void AdamW(const AdamWOptions& options, const AdamWStep& step, absl::Span<float> p,
-           absl::Span<float> m, absl::Span<float> v, absl::Span<const float> grad);
+           absl::Span<float> m, absl::Span<float> v, absl::Span<const float> grad,
+           const std::function<void(int64_t begin, int64_t end)>& updated = nullptr);
 
 }  // namespace forerun

@@ -102,14 +102,15 @@ void DistributedOptimizer::Update(int bucket, int64_t step, double lr, float gra
   const BucketState& state = states_[bucket];
   const Tensor params = writer_.Params(bucket);
   const Tensor grads = writer_.Grads(bucket);
-  const Tensor& master = state.master.defined() ? state.master : params;
+  const bool rounded = state.master.defined();
+  const Tensor& master = rounded ? state.master : params;
   for (const BucketPiece& piece : writer_.Pieces(bucket)) {
     const double decay = piece.parameter->weight_decay() ? options_.weight_decay : 0.0;
     const AdamWStep adamw{static_cast<float>(lr), static_cast<float>(decay), grad_scale, step};
     arithmetic_.AdamW(options_.adamw, adamw, PartOf(master, piece), PartOf(state.exp_avg, piece),
-                      PartOf(state.exp_avg_sq, piece), PartOf(grads, piece));
+                      PartOf(state.exp_avg_sq, piece), PartOf(grads, piece),
+                      rounded ? PartOf(params, piece) : Tensor());
   }
-  if (state.master.defined()) CastInto(context_, master, params);
 }
 
 absl::Status DistributedOptimizer::Visit(bool only_owned,

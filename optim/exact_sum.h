@@ -23,7 +23,7 @@ class ExactSum {
 
   void Add(double value);  // not negative, or not finite
   void Add(const ExactSum& other);
-  double Value() const;    // rounded once
+  double Value() const;  // rounded once
 
   // The state, for adding over ranks: limbs, then the count of values that were not finite.
   absl::Span<int64_t> words() { return absl::MakeSpan(words_); }

@@ -9,14 +9,16 @@
 namespace forerun {
 
 // The numbers of an optimizer step on one device, apart from its messages: chosen when the
-// optimizer is built. All tensors are contiguous and fp32. On meta there are no numbers, so that a
+// optimizer is built. All tensors are contiguous, and fp32 but for `published`: where that is
+// defined, p rounded to its 16-bit dtype. On meta there are no numbers, so that a
 // step there does nothing but communicate. Immutable; any thread may call.
 class ShardArithmetic {
  public:
   virtual ~ShardArithmetic() = default;
   virtual void AddSquares(const Tensor& values, ExactSum& sum) const = 0;  // exact_sum.h
   virtual void AdamW(const AdamWOptions& options, const AdamWStep& step, const Tensor& p,
-                     const Tensor& m, const Tensor& v, const Tensor& grad) const = 0;  // adamw.h
+                     const Tensor& m, const Tensor& v, const Tensor& grad,
+                     const Tensor& published) const = 0;  // adamw.h
 };
 
 // Of cpu and meta.

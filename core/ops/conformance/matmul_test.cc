@@ -153,6 +153,21 @@ TEST_P(MatmulTest, GeluNeedsNobodyToKeepTheValueBefore) {
               kActivatedUnits, 2 * SumUnits(sizes.k), "gelu");
 }
 
+// Dims long enough that some backends take them in pieces.
+TEST_P(MatmulTest, LongDimsMatchTheReference) {
+  for (const Sizes& sizes : {Sizes{4099, 2, 3}, Sizes{3, 4099, 2}, Sizes{2, 3, 8197}}) {
+    MatmulOptions options{.transpose_b = true};
+    const Tensor a = A(sizes, options), b = B(sizes, options);
+    options.bias = Random(host_, {sizes.n}, dtype(), 4);
+    MatmulOptions exact = options;
+    exact.bias = Exact(options.bias);
+    ExpectClose(Matmul(tested(), a, b, options), Matmul(oracle(), Exact(a), Exact(b), exact),
+                kUnits, SumUnits(sizes.k), What(sizes, options));
+    ExpectAccumulates(sizes, DType::kF32);
+    ExpectAccumulates(sizes, dtype());
+  }
+}
+
 TEST_P(MatmulTest, WhatLiesBetweenTheRowsOfTheResultStays) {
   const Sizes sizes{5, 7, 9};
   const Tensor whole = Random(host_, {sizes.m, 2 * sizes.n}, dtype(), 5);

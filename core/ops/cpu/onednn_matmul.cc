@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "core/ops/cpu/onednn_matmul.h"
 
+#include <algorithm>
 #include <memory>
 
 #include "core/base/check.h"
@@ -112,9 +113,46 @@ class OneDnnKernels final : public MatmulKernels {
     stream.wait();
   }
 
-  // The same where oneDNN does not take the dtype of a and b.
+  // The same where oneDNN does not take the dtype of a and b. The floats of a long factor would go
+  // to memory and back, so a long dim is taken in pieces.
   void MultiplyAsFloats(const OpContext& context, const Tensor& a, const Tensor& b,
                         const MatmulOptions& options, const Tensor& out) const {
+    constexpr int64_t kPiece = 4096;
+    const int64_t m = out.dim(0), n = out.dim(1), k = a.dim(options.transpose_a ? 0 : 1);
+    MatmulOptions piece = options;
+    if (m > kPiece && m >= n && m >= k) {
+      for (int64_t i = 0; i < m; i += kPiece) {
+        const int64_t end = std::min(m, i + kPiece);
+        MultiplyFloats(context, a.Slice(options.transpose_a ? 1 : 0, i, end), b, options,
+                       out.Slice(0, i, end));
+      }
+    } else if (n > kPiece && n >= k) {
+      for (int64_t j = 0; j < n; j += kPiece) {
+        const int64_t end = std::min(n, j + kPiece);
+        if (options.bias.defined()) piece.bias = options.bias.Slice(0, j, end);
+        MultiplyFloats(context, a, b.Slice(options.transpose_b ? 0 : 1, j, end), piece,
+                       out.Slice(1, j, end));
+      }
+    } else if (k > kPiece && out.dtype() == DType::kF32) {
+      for (int64_t p = 0; p < k; p += kPiece) {
+        const int64_t end = std::min(k, p + kPiece);
+        MultiplyFloats(context, a.Slice(options.transpose_a ? 0 : 1, p, end),
+                       b.Slice(options.transpose_b ? 1 : 0, p, end), piece, out);
+        piece.bias = Tensor();
+        piece.accumulate = true;
+      }
+    } else if (k > kPiece) {
+      const Tensor sums =
+          options.accumulate ? FloatMatrix(context, out) : context.Empty(out.shape(), DType::kF32);
+      MultiplyAsFloats(context, a, b, options, sums);
+      RoundMatrix(sums, out);
+    } else {
+      MultiplyFloats(context, a, b, options, out);
+    }
+  }
+
+  void MultiplyFloats(const OpContext& context, const Tensor& a, const Tensor& b,
+                      const MatmulOptions& options, const Tensor& out) const {
     MatmulOptions as_floats = options;
     if (options.bias.defined()) {
       const Tensor row = options.bias.View({1, options.bias.dim(0)});
