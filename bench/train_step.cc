@@ -102,7 +102,7 @@ double ComputedBytes(const GptConfig& config, int64_t tokens) {
 
 void PrintOneRank(const TrainingSpec& spec, const TrainingResult& result,
                   const std::vector<double>& ratios, const std::vector<double>& rates,
-                  double copy_rate) {
+                  double copy_rate, double resident) {
   const int64_t tokens = spec.options.global_batch_size * spec.options.seq_length;
   const double flops =
       static_cast<double>(LinearFlops(spec.config, tokens) + AttentionFlops(spec.config, tokens));
@@ -119,17 +119,18 @@ void PrintOneRank(const TrainingSpec& spec, const TrainingResult& result,
       "memory: %.0f MiB of tensors at most, computed minimum %.0f MiB, ratio %.2f; peak "
       "resident %.0f MiB\n",
       static_cast<double>(result.peak_bytes) / 0x1p20, computed / 0x1p20,
-      static_cast<double>(result.peak_bytes) / computed, PeakResidentBytes() / 0x1p20);
+      static_cast<double>(result.peak_bytes) / computed, resident / 0x1p20);
 }
 
 absl::Status Measure(const Options& options) {
   TrainingSpec spec = SpecOf(options);
   const int64_t tokens = options.batch * options.seq;
   std::vector<double> ratios, rates;
-  double copy_rate = 0.0;
+  double resident = 0.0;
   std::unique_ptr<MatmulRate> matmul;
   if (spec.world_size() == 1) {
     spec.after_step = [&](const StepMetrics& step) {
+      if (matmul == nullptr) resident = PeakResidentBytes();  // of training alone
       if (matmul == nullptr) matmul = std::make_unique<MatmulRate>(spec.config, tokens);
       const double rate =
           static_cast<double>(LinearFlops(spec.config, tokens)) / matmul->StepSeconds();
@@ -150,8 +151,7 @@ absl::Status Measure(const Options& options) {
       result.loss);
   if (spec.world_size() > 1) return absl::OkStatus();
   SetLoopThreads(options.threads);
-  copy_rate = CopyBytesPerSecond();
-  PrintOneRank(spec, result, ratios, rates, copy_rate);
+  PrintOneRank(spec, result, ratios, rates, CopyBytesPerSecond(), resident);
   return absl::OkStatus();
 }
 

@@ -93,12 +93,13 @@ class Collector {
 
 absl::Status RunRank(const JobSpec& spec, comm::GroupFactory& factory, Collector& collector) {
   FR_ASSIGN_OR_RETURN(const Grid grid, Grid::Create(factory.world_size(), spec.tp, spec.pp));
-  const CpuRuntime runtime(cpu::Kernels());
+  const CpuRuntime runtime(spec.kernels != nullptr ? *spec.kernels : cpu::Kernels());
   FR_ASSIGN_OR_RETURN(
       const std::unique_ptr<RankTrainer> trainer,
       RankTrainer::Create(runtime.ops, factory, grid, ChunkFactoryOf(spec), spec.options));
-  const MockDataset dataset(1 << 20, spec.options.seq_length, spec.config.vocab_size,
-                            spec.options.seed);
+  const MockDataset mock(1 << 20, spec.options.seq_length, spec.config.vocab_size,
+                         spec.options.seed);
+  const Dataset& dataset = spec.dataset != nullptr ? *spec.dataset : mock;
   for (int64_t i = 1; i <= spec.iterations; ++i) {
     if (spec.inspect) FR_RETURN_IF_ERROR(spec.inspect(*trainer, i - 1));
     FR_ASSIGN_OR_RETURN(

@@ -8,6 +8,8 @@
 #include <vector>
 
 #include "absl/status/statusor.h"
+#include "core/ops/op_context.h"
+#include "data/dataset.h"
 #include "models/config.h"
 #include "models/recompute_plan.h"
 #include "models/registration_order.h"
@@ -15,12 +17,14 @@
 
 namespace forerun {
 
-// One training job on mock data, all ranks as threads: what the tests of whole runs compare.
+// One training job, all ranks as threads: what the tests of whole runs compare.
 struct JobSpec {
   GptConfig config;
   RegistrationOrder order;
   RecomputePlan recompute;
-  ChunkFactory make_chunk;  // empty: a GptChunk of the config
+  ChunkFactory make_chunk;               // empty: a GptChunk of the config
+  const KernelTable* kernels = nullptr;  // null: those of the cpu
+  const Dataset* dataset = nullptr;      // null: mock data
   int tp = 1;
   int pp = 1;
   int dp = 1;
