@@ -30,6 +30,7 @@ struct Options {
   int64_t seq = 64;
   int threads = 2;  // of each rank
   int dp = 1, tp = 1, pp = 1;
+  int last_layers = 0;  // of the last stage; 0: a share like the others'
   int64_t microbatches = 1;
   int steps = 7;
 };
@@ -61,6 +62,7 @@ TrainingSpec SpecOf(const Options& options) {
   spec.config.max_position_embeddings = std::max<int64_t>(1024, options.seq);
   spec.config.dtype = options.dtype == "bf16" ? DType::kBF16 : DType::kF32;
   spec.config.padded_vocab_size = PaddedVocabSize(spec.config.vocab_size, 128, options.tp);
+  spec.config.end_stages.last = options.last_layers;
   spec.options.seq_length = options.seq;
   spec.options.global_batch_size = options.batch;
   spec.options.micro_batch_size = options.batch / options.dp / options.microbatches;
@@ -168,6 +170,8 @@ int Main(int argc, char** argv) {
   app.add_option("--dp", options.dp)->check(CLI::PositiveNumber);
   app.add_option("--tp", options.tp)->check(CLI::PositiveNumber);
   app.add_option("--pp", options.pp)->check(CLI::PositiveNumber);
+  app.add_option("--last-layers", options.last_layers, "of the last stage")
+      ->check(CLI::NonNegativeNumber);
   app.add_option("--microbatches", options.microbatches)->check(CLI::PositiveNumber);
   app.add_option("--steps", options.steps)->check(CLI::PositiveNumber);
   CLI11_PARSE(app, argc, argv);

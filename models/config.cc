@@ -113,7 +113,7 @@ absl::Status GptConfig::ValidateSplit(int tensor_parallel_size, int stages) cons
   FR_RETURN_IF_ERROR(CheckSplit("num_query_groups", num_query_groups, tensor_parallel_size));
   FR_RETURN_IF_ERROR(CheckSplit("ffn_hidden_size", ffn_hidden_size, tensor_parallel_size));
   FR_RETURN_IF_ERROR(CheckSplit("padded_vocab_size", padded_vocab_size, tensor_parallel_size));
-  return LayersOfStage(num_layers, stages, 0).status();
+  return LayersOfStage(num_layers, stages, 0, end_stages).status();
 }
 
 int64_t GptConfig::ParameterCount() const {
@@ -131,7 +131,7 @@ int64_t PaddedVocabSize(int64_t vocab_size, int64_t divisor, int tensor_parallel
   return (vocab_size + multiple - 1) / multiple * multiple;
 }
 
-absl::StatusOr<LayerRange> LayersOfStage(int num_layers, int stages, int stage) {
+absl::StatusOr<LayerRange> LayersOfStage(int num_layers, int stages, int stage, EndStages ends) {
   if (stages < 1 || stages > num_layers) {
     return absl::InvalidArgumentError(absl::StrCat(num_layers, " layers cannot be split over ",
                                                    stages, " pipeline stages: each needs one"));
@@ -140,10 +140,22 @@ absl::StatusOr<LayerRange> LayersOfStage(int num_layers, int stages, int stage) 
     return absl::InvalidArgumentError(
         absl::StrCat("there is no pipeline stage ", stage, " of ", stages));
   }
-  const int each = num_layers / stages;
-  const int longer = num_layers % stages;  // stages with one layer more
-  const int begin = stage * each + std::min(stage, longer);
-  return LayerRange{.begin = begin, .end = begin + each + (stage < longer ? 1 : 0)};
+  const int first = ends.first > 0 ? 1 : 0, last = ends.last > 0 ? 1 : 0;
+  const int shared_stages = stages - first - last;
+  const int shared_layers = num_layers - ends.first - ends.last;
+  if (shared_stages < 0 || shared_layers < shared_stages ||
+      (shared_stages == 0 && shared_layers != 0)) {
+    return absl::InvalidArgumentError(
+        absl::StrCat(num_layers, " layers cannot be split over ", stages, " pipeline stages with ",
+                     ends.first, " in the first and ", ends.last, " in the last (0: any)"));
+  }
+  if (first == 1 && stage == 0) return LayerRange{0, ends.first};
+  if (last == 1 && stage == stages - 1) return LayerRange{num_layers - ends.last, num_layers};
+  const int each = shared_layers / shared_stages;
+  const int longer = shared_layers % shared_stages;  // stages with one layer more
+  const int place = stage - first;
+  const int begin = ends.first + place * each + std::min(place, longer);
+  return LayerRange{.begin = begin, .end = begin + each + (place < longer ? 1 : 0)};
 }
 
 }  // namespace forerun

@@ -14,6 +14,15 @@ namespace forerun {
 enum class PositionEmbedding : uint8_t { kLearned, kRope };
 enum class NormKind : uint8_t { kLayerNorm, kRmsNorm };
 
+// How many layers the first and the last pipeline stage hold, which have the embedding and the head
+// beside them. 0: a share like the others'.
+struct EndStages {
+  int first = 0;
+  int last = 0;
+
+  bool operator==(const EndStages&) const = default;
+};
+
 // A decoder-only transformer with pre-norm residual layers: the GPT-2 and Llama families and what
 // lies between. Defaults are GPT-2's; names are Megatron-LM's.
 struct GptConfig {
@@ -43,6 +52,7 @@ struct GptConfig {
   float hidden_dropout = 0.0f;
   double init_method_std = 0.02;
   DType dtype = DType::kF32;  // of weights and activations
+  EndStages end_stages;       // of the layout, not of the model
 
   int64_t head_dim() const { return hidden_size / num_attention_heads; }
   int64_t queries_per_group() const { return num_attention_heads / num_query_groups; }
@@ -71,9 +81,11 @@ struct LayerRange {
   bool operator==(const LayerRange&) const = default;
 };
 
-// Deals layers to stages, in order, each to exactly one; where they do not come out even, the
-// first stages have one more. With several chunks a stage, stages here are all chunks of the
-// pipeline in forward order. A stage without a layer is refused.
-absl::StatusOr<LayerRange> LayersOfStage(int num_layers, int stages, int stage);
+// Deals layers to stages, in order, each to exactly one: to the ends what they ask for, the rest
+// evenly; where that does not come out even, the first stages have one more. With several chunks a
+// stage, stages here are all chunks of the pipeline in forward order. A stage without a layer is
+// refused.
+absl::StatusOr<LayerRange> LayersOfStage(int num_layers, int stages, int stage,
+                                         EndStages ends = {});
 
 }  // namespace forerun

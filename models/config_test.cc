@@ -89,6 +89,26 @@ TEST(LayersOfStage, ThirtyLayersOverFourStages) {
   EXPECT_EQ(LayersOfStage(30, 4, 3).value(), (LayerRange{23, 30}));
 }
 
+TEST(LayersOfStage, TheEndsHoldWhatTheyAskFor) {
+  EXPECT_EQ(LayersOfStage(12, 2, 0, {.last = 3}).value(), (LayerRange{0, 9}));
+  EXPECT_EQ(LayersOfStage(12, 2, 1, {.last = 3}).value(), (LayerRange{9, 12}));
+  EXPECT_EQ(LayersOfStage(12, 4, 0, {.first = 2, .last = 1}).value(), (LayerRange{0, 2}));
+  EXPECT_EQ(LayersOfStage(12, 4, 1, {.first = 2, .last = 1}).value(), (LayerRange{2, 7}));
+  EXPECT_EQ(LayersOfStage(12, 4, 2, {.first = 2, .last = 1}).value(), (LayerRange{7, 11}));
+  EXPECT_EQ(LayersOfStage(12, 4, 3, {.first = 2, .last = 1}).value(), (LayerRange{11, 12}));
+  EXPECT_EQ(LayersOfStage(5, 1, 0, {.first = 5}).value(), (LayerRange{0, 5}));
+}
+
+TEST(LayersOfStage, RefusesEndsThatLeaveTooFewOrTooMany) {
+  for (const EndStages& ends : {EndStages{12, 0}, EndStages{13, 0}, EndStages{6, 5}}) {
+    EXPECT_FALSE(LayersOfStage(12, 2, 0, ends).ok()) << ends.first << " and " << ends.last;
+  }
+  EXPECT_EQ(
+      LayersOfStage(12, 3, 0, {.first = 6, .last = 6}).status().message(),
+      "12 layers cannot be split over 3 pipeline stages with 6 in the first and 6 in the last "
+      "(0: any)");
+}
+
 TEST(LayersOfStage, RefusesAStageWithoutALayer) {
   EXPECT_EQ(LayersOfStage(2, 3, 0).status().message(),
             "2 layers cannot be split over 3 pipeline stages: each needs one");

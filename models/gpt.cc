@@ -13,8 +13,8 @@ absl::StatusOr<std::unique_ptr<GptChunk>> GptChunk::Create(const GptConfig& conf
                                                            const RecomputePlan& recompute) {
   FR_RETURN_IF_ERROR(config.Validate());
   FR_RETURN_IF_ERROR(config.ValidateSplit(group.size(), stage.stages));
-  FR_ASSIGN_OR_RETURN(const LayerRange layers,
-                      LayersOfStage(config.num_layers, stage.stages, stage.stage));
+  FR_ASSIGN_OR_RETURN(const LayerRange layers, LayersOfStage(config.num_layers, stage.stages,
+                                                             stage.stage, config.end_stages));
   std::unique_ptr<GptChunk> chunk(new GptChunk(config, stage, layers, group, recompute));
   order.ApplyTo(chunk->registry_);
   return chunk;

@@ -75,12 +75,14 @@ absl::Status CheckWorldSize(const ParallelArguments& a) {
 }
 
 absl::Status ResolveParallel(ParallelArguments& a) {
-  FR_RETURN_IF_ERROR(
-      CheckIntegers({{"--tensor-model-parallel-size", a.tensor_model_parallel_size, 1},
-                     {"--pipeline-model-parallel-size", a.pipeline_model_parallel_size, 1},
-                     {"--world-size", a.world_size, 0},
-                     {"--threads-per-rank", a.threads_per_rank, 0},
-                     {"--param-gather-window-mb", a.param_gather_window_mb, 1}}));
+  FR_RETURN_IF_ERROR(CheckIntegers(
+      {{"--tensor-model-parallel-size", a.tensor_model_parallel_size, 1},
+       {"--pipeline-model-parallel-size", a.pipeline_model_parallel_size, 1},
+       {"--decoder-first-pipeline-num-layers", a.decoder_first_pipeline_num_layers, 0},
+       {"--decoder-last-pipeline-num-layers", a.decoder_last_pipeline_num_layers, 0},
+       {"--world-size", a.world_size, 0},
+       {"--threads-per-rank", a.threads_per_rank, 0},
+       {"--param-gather-window-mb", a.param_gather_window_mb, 1}}));
   // More would not fit an int; and then the default world is their product.
   const int64_t model = int64_t{a.tensor_model_parallel_size} * a.pipeline_model_parallel_size;
   if (a.world_size == 0) a.world_size = static_cast<int>(std::min(model, kMost));
@@ -196,8 +198,12 @@ absl::Status ResolveTraining(TrainingArguments& a, const ParallelArguments& para
 
 // The most layers that a stage has.
 int64_t LayersOfAStage(const Arguments& a) {
-  const int64_t stages = a.parallel.pipeline_model_parallel_size;
-  return (a.model.num_layers + stages - 1) / stages;
+  const int64_t first = a.parallel.decoder_first_pipeline_num_layers;
+  const int64_t last = a.parallel.decoder_last_pipeline_num_layers;
+  const int64_t shared_stages = std::max<int64_t>(
+      1, a.parallel.pipeline_model_parallel_size - (first > 0 ? 1 : 0) - (last > 0 ? 1 : 0));
+  const int64_t shared = a.model.num_layers - first - last;
+  return std::max({first, last, (shared + shared_stages - 1) / shared_stages});
 }
 
 absl::Status CheckNoRecompute(const RecomputeArguments& a) {

@@ -48,6 +48,10 @@ void AddParallel(CLI::App& app, ParallelArguments& a) {
                  "ranks that split each layer");
   app.add_option("--pipeline-model-parallel-size", a.pipeline_model_parallel_size,
                  "stages that split the layers");
+  app.add_option("--decoder-first-pipeline-num-layers", a.decoder_first_pipeline_num_layers,
+                 "layers of the first stage; default a share like the others'");
+  app.add_option("--decoder-last-pipeline-num-layers", a.decoder_last_pipeline_num_layers,
+                 "layers of the last stage; default a share like the others'");
   app.add_option("--world-size", a.world_size,
                  "ranks, as threads of this process; default tensor x pipeline");
   app.add_option("--threads-per-rank", a.threads_per_rank,

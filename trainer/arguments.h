@@ -16,6 +16,8 @@ namespace forerun {
 struct ParallelArguments {
   int tensor_model_parallel_size = 1;
   int pipeline_model_parallel_size = 1;
+  int64_t decoder_first_pipeline_num_layers = 0;  // 0: a share like the others'
+  int64_t decoder_last_pipeline_num_layers = 0;
   int world_size = 0;        // 0: tensor x pipeline
   int threads_per_rank = 0;  // 0: the machine's cores over the ranks, at least one
   bool sequence_parallel = false;

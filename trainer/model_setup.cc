@@ -73,6 +73,8 @@ absl::StatusOr<GptConfig> ConfigOf(const Arguments& arguments) {
   config.hidden_dropout = static_cast<float>(model.hidden_dropout);
   config.init_method_std = model.init_method_std;
   config.dtype = model.bf16 ? DType::kBF16 : DType::kF32;
+  config.end_stages = {static_cast<int>(parallel.decoder_first_pipeline_num_layers),
+                       static_cast<int>(parallel.decoder_last_pipeline_num_layers)};
   FR_RETURN_IF_ERROR(config.Validate());
   FR_RETURN_IF_ERROR(config.ValidateSplit(parallel.tensor_model_parallel_size,
                                           parallel.pipeline_model_parallel_size));

@@ -82,6 +82,16 @@ TEST(T0Matrix, EveryLayoutOfATiedLlamaEqualsOneRank) {
   ExpectAllLayoutsEqualOneRank(Llama(T0().config));
 }
 
+TEST(T0Matrix, StagesOfUnequalLengthEqualOneRank) {
+  const JobResult expected = Train(T0());
+  for (const EndStages& ends : {EndStages{0, 1}, EndStages{1, 0}}) {
+    JobSpec spec = At(T0Overlapped(), {1, 2, 2});
+    spec.config.end_stages = ends;
+    EXPECT_EQ(BoundDifference(Train(spec), expected, spec.config), "")
+        << ends.first << " " << ends.last;
+  }
+}
+
 // Everything that may change speed and nothing else.
 std::vector<std::pair<std::string, JobSpec>> Variants(const JobSpec& plain) {
   std::vector<std::pair<std::string, JobSpec>> variants;
