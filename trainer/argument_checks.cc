@@ -12,6 +12,7 @@
 #include "absl/strings/string_view.h"
 #include "core/base/status_macros.h"
 #include "core/base/user_path.h"
+#include "data/split.h"
 #include "models/registration_order.h"
 #include "optim/lr_schedule.h"
 #include "parallel/data_parallel/order_watch.h"
@@ -26,6 +27,9 @@ absl::Status Invalid(absl::string_view flag, absl::string_view value, absl::stri
 
 // Sizes and counts: far above anything sensible, and products of a few of them fit.
 constexpr int64_t kMost = std::numeric_limits<int32_t>::max();
+
+// More than any machine has cores, and fewer than would exhaust one.
+constexpr int64_t kMostThreads = 1024;
 
 struct Integer {
   const char* flag;
@@ -83,6 +87,10 @@ absl::Status ResolveParallel(ParallelArguments& a) {
        {"--world-size", a.world_size, 0},
        {"--threads-per-rank", a.threads_per_rank, 0},
        {"--param-gather-window-mb", a.param_gather_window_mb, 1}}));
+  if (a.threads_per_rank > kMostThreads) {
+    return Invalid("--threads-per-rank", absl::StrCat(a.threads_per_rank),
+                   absl::StrCat("at most ", kMostThreads));
+  }
   // More would not fit an int; and then the default world is their product.
   const int64_t model = int64_t{a.tensor_model_parallel_size} * a.pipeline_model_parallel_size;
   if (a.world_size == 0) a.world_size = static_cast<int>(std::min(model, kMost));
@@ -241,6 +249,7 @@ absl::Status CheckRecompute(const Arguments& a) {
 absl::Status ResolveDataAndOutput(Arguments& a) {
   FR_RETURN_IF_ERROR(CheckIntegers({{"--save-interval", a.output.save_interval, 0},
                                     {"--timing-interval", a.output.timing_interval, 0}}));
+  FR_RETURN_IF_ERROR(Split::Parse(a.data.split).status());
   if (!a.data.mock_data && a.data.data_path.empty() && !a.output.dry_run) {
     return absl::InvalidArgumentError("either --data-path or --mock-data is needed");
   }

@@ -164,6 +164,8 @@ TEST(Arguments, NumbersOutOfRangeAreNamed) {
                            "--pipeline-model-parallel-size",
                            "--world-size",
                            "--threads-per-rank",
+                           "--decoder-first-pipeline-num-layers",
+                           "--decoder-last-pipeline-num-layers",
                            "--ffn-hidden-size",
                            "--num-query-groups",
                            "--max-position-embeddings",
@@ -196,6 +198,8 @@ TEST(Arguments, NumbersOutOfRangeAreNamed) {
   EXPECT_EQ(Refusal("--adam-beta2 1"), "--adam-beta2 1 is not a number from 0 to below 1");
   EXPECT_EQ(Refusal("--num-layers 3000000000"),
             "--num-layers 3000000000 is not at most 2147483647");
+  EXPECT_EQ(Refusal("--threads-per-rank 100000"), "--threads-per-rank 100000 is not at most 1024");
+  EXPECT_EQ(Refusal("--split a,b"), "--split a,b: 'a' is not a number of 0 or more");
   EXPECT_EQ(Refusal("--min-lr 1"), "--min-lr 1 is above --lr 0.001");
 }
 

@@ -44,9 +44,9 @@ StepPhases PhasesOf(const pipeline::StageRun& run, double update_seconds) {
 // What ranks must have been told alike, one line an entry.
 std::string SettingsOf(const RankTrainerOptions& options) {
   const OptimizerOptions& optimizer = options.optimizer;
-  return absl::StrCat("seed ", options.seed, "\nsequence length ", options.seq_length,
-                      "\nmicro batch ", options.micro_batch_size, "\nglobal batch ",
-                      options.global_batch_size, "\nsharded optimizer ",
+  return absl::StrCat("kernels ", options.kernels, "\nseed ", options.seed, "\nsequence length ",
+                      options.seq_length, "\nmicro batch ", options.micro_batch_size,
+                      "\nglobal batch ", options.global_batch_size, "\nsharded optimizer ",
                       options.data_parallel.shard_optimizer, "\nbeta1 ", optimizer.adamw.beta1,
                       "\nbeta2 ", optimizer.adamw.beta2, "\nepsilon ", optimizer.adamw.epsilon,
                       "\nweight decay ", optimizer.weight_decay, "\nclip grad ",

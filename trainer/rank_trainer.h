@@ -37,6 +37,7 @@ struct RankTrainerOptions {
   DataParallelOptions data_parallel;
   OptimizerOptions optimizer;
   std::string pipeline_schedule = "1f1b";
+  std::string kernels;  // in words, what this rank computes with: all ranks alike
   uint64_t seed = 1234;
   int64_t seq_length = 0;
   int64_t micro_batch_size = 1;

@@ -15,6 +15,7 @@
 #include "checkpoint/checkpoint.h"
 #include "core/base/status_macros.h"
 #include "core/ops/cpu/kernels.h"
+#include "core/ops/cpu/matmul.h"
 #include "optim/lr_schedule.h"
 #include "parallel/comm/local/run_ranks.h"
 #include "trainer/job_check.h"
@@ -91,6 +92,11 @@ class TrainingLoop {
           absl::StrCat("checkpoint ", checkpoint->path(), " does not say consumed_samples"));
     }
     Print(absl::StrCat("loaded checkpoint ", checkpoint->path(), " at iteration ", done_));
+    const auto kernels = checkpoint->metadata().find("kernels");
+    if (kernels != checkpoint->metadata().end() && kernels->second != cpu::MatmulChoice()) {
+      Print(absl::StrCat("it was written with ", kernels->second, " and goes on with ",
+                         cpu::MatmulChoice(), ": bits may differ from an unbroken run's"));
+    }
     return absl::OkStatus();
   }
 
@@ -101,6 +107,7 @@ class TrainingLoop {
     options.rank = trainer_.parallel().rank();
     options.world_size = trainer_.parallel().grid().world_size();
     options.metadata = ModelMetadata(config_, arguments_.data.tokenizer_type);
+    options.metadata["kernels"] = cpu::MatmulChoice();
     options.metadata["consumed_samples"] = std::to_string(consumed_);
     const std::vector<Stateful*> states = trainer_.state();
     InlineStream host(Device{});
@@ -209,6 +216,10 @@ std::string Announcement(const Arguments& arguments, const GptConfig& config,
       config.ParameterCount(), grid.tp_size(), grid.pp_size(), grid.dp_size(),
       arguments.parallel.threads_per_rank, trainer.microbatches(),
       arguments.training.micro_batch_size);
+  absl::StrAppend(&text, "\nmatrix products: ", cpu::MatmulChoice());
+  if (arguments.model.bf16 && !cpu::HasFastBFloat16()) {
+    absl::StrAppend(&text, "; this machine has no fast bf16, so --bf16 saves memory and no time");
+  }
   for (const std::string& flag : arguments.without_effect) {
     absl::StrAppend(&text, "\n", flag, " is accepted and has no effect here");
   }
@@ -263,9 +274,10 @@ absl::Status RunTraining(const Arguments& given, const Datasets& datasets,
   FR_ASSIGN_OR_RETURN(const ChunkFactory make_chunk, ChunkFactoryOf(arguments));
   FR_ASSIGN_OR_RETURN(const Grid grid, GridOf(arguments));
   const CpuRuntime runtime(cpu::Kernels());
-  FR_ASSIGN_OR_RETURN(
-      const std::unique_ptr<RankTrainer> trainer,
-      RankTrainer::Create(runtime.ops, factory, grid, make_chunk, RankTrainerOptionsOf(arguments)));
+  RankTrainerOptions options = RankTrainerOptionsOf(arguments);
+  options.kernels = cpu::MatmulChoice();
+  FR_ASSIGN_OR_RETURN(const std::unique_ptr<RankTrainer> trainer,
+                      RankTrainer::Create(runtime.ops, factory, grid, make_chunk, options));
   if (factory.rank() == 0 && output.print) {
     output.print(Announcement(arguments, config, *trainer));
   }

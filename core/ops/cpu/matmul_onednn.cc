@@ -5,5 +5,7 @@
 namespace forerun::cpu {
 
 const MatmulKernels& Matmul() { return OneDnnMatmul(); }
+std::string MatmulChoice() { return OneDnnChoice(); }
+bool HasFastBFloat16() { return OneDnnMultipliesBFloat16(); }
 
 }  // namespace forerun::cpu

@@ -5,5 +5,7 @@
 namespace forerun::cpu {
 
 const MatmulKernels& Matmul() { return PlainMatmul(); }
+std::string MatmulChoice() { return "plain loops"; }
+bool HasFastBFloat16() { return false; }
 
 }  // namespace forerun::cpu

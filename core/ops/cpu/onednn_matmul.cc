@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <memory>
 
+#include "absl/strings/str_cat.h"
 #include "core/base/check.h"
 #include "core/base/parallel_for.h"
 #include "core/ops/cpu/float_matrix.h"
@@ -20,10 +21,18 @@ DataType DataTypeOf(const Tensor& x) {
 }
 
 // Isas are sets of features, one bit each.
-bool MultipliesBFloat16() {
+bool Has(dnnl::cpu_isa wanted) {
   const auto bits = [](dnnl::cpu_isa isa) { return static_cast<unsigned>(isa); };
-  const unsigned wanted = bits(dnnl::cpu_isa::avx512_core_bf16);
-  return (bits(dnnl::get_effective_cpu_isa()) & wanted) == wanted;
+  return (bits(dnnl::get_effective_cpu_isa()) & bits(wanted)) == bits(wanted);
+}
+
+const char* IsaName() {
+  using dnnl::cpu_isa;
+  if (Has(cpu_isa::avx512_core_amx)) return "avx512_core_amx";
+  if (Has(cpu_isa::avx512_core_bf16)) return "avx512_core_bf16";
+  if (Has(cpu_isa::avx512_core_vnni)) return "avx512_core_vnni";
+  if (Has(cpu_isa::avx512_core)) return "avx512_core";
+  return Has(cpu_isa::avx2) ? "avx2" : "less than avx2";
 }
 
 // A matrix of one row has no distance between rows; the same key then serves all views.
@@ -74,7 +83,7 @@ class OneDnnKernels final : public MatmulKernels {
  public:
   OneDnnKernels()
       : engine_(dnnl::engine::kind::cpu, 0),
-        multiplies_bf16_(MultipliesBFloat16()),
+        multiplies_bf16_(OneDnnMultipliesBFloat16()),
         primitives_(std::make_unique<MatmulPrimitives>(engine_)) {}
 
   void Matmul(const OpContext& context, const Tensor& a, const Tensor& b,
@@ -176,6 +185,15 @@ class OneDnnKernels final : public MatmulKernels {
 };
 
 }  // namespace
+
+bool OneDnnMultipliesBFloat16() { return Has(dnnl::cpu_isa::avx512_core_bf16); }
+
+std::string OneDnnChoice() {
+  const dnnl_version_t& version = *dnnl_version();
+  return absl::StrCat("oneDNN ", version.major, ".", version.minor, ".", version.patch, " for ",
+                      IsaName(), ", bf16 ",
+                      OneDnnMultipliesBFloat16() ? "directly" : "through fp32");
+}
 
 const MatmulKernels& OneDnnMatmul() {
   static const OneDnnKernels kernels;

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <string>
+
 #include "core/ops/matmul.h"
 
 namespace forerun::cpu {
@@ -12,5 +14,8 @@ namespace forerun::cpu {
 // imitate them at a third of the fp32 speed. Products of 16-bit values are exact in fp32, so the
 // numbers are as good either way.
 const MatmulKernels& OneDnnMatmul();
+
+std::string OneDnnChoice();  // "oneDNN 2.6.3 for avx512_core, bf16 through fp32"
+bool OneDnnMultipliesBFloat16();
 
 }  // namespace forerun::cpu
