@@ -12,6 +12,7 @@
 #include "absl/strings/string_view.h"
 #include "core/base/status_macros.h"
 #include "core/base/user_path.h"
+#include "data/blend_spec.h"
 #include "data/split.h"
 #include "models/registration_order.h"
 #include "optim/lr_schedule.h"
@@ -250,12 +251,16 @@ absl::Status ResolveDataAndOutput(Arguments& a) {
   FR_RETURN_IF_ERROR(CheckIntegers({{"--save-interval", a.output.save_interval, 0},
                                     {"--timing-interval", a.output.timing_interval, 0}}));
   FR_RETURN_IF_ERROR(Split::Parse(a.data.split).status());
+  FR_ASSIGN_OR_RETURN(a.data.blend, BlendSpec::Parse(a.data.data_path));
+  for (std::string& prefix : a.data.blend.prefixes) prefix = ResolveUserPath(prefix);
+  if (a.data.dataloader_type != "single" && a.data.dataloader_type != "cyclic") {
+    return Invalid("--dataloader-type", a.data.dataloader_type, "single or cyclic");
+  }
   if (!a.data.mock_data && a.data.data_path.empty() && !a.output.dry_run) {
     return absl::InvalidArgumentError("either --data-path or --mock-data is needed");
   }
-  for (std::string* path :
-       {&a.data.data_path, &a.output.save, &a.output.load, &a.output.metrics_file,
-        &a.output.trace_file, &a.output.dump_forward_order}) {
+  for (std::string* path : {&a.output.save, &a.output.load, &a.output.metrics_file,
+                            &a.output.trace_file, &a.output.dump_forward_order}) {
     if (!path->empty()) *path = ResolveUserPath(*path);
   }
   if (a.output.save_interval > 0 && a.output.save.empty()) {

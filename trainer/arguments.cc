@@ -141,9 +141,20 @@ void AddRecompute(CLI::App& app, RecomputeArguments& a) {
   app.add_option("--recompute-num-layers", a.num_layers, "layers of a group, or of the block");
 }
 
+// Takes any number of words; of a repeated flag, those of the last.
+void AddDataPath(CLI::App& app, std::vector<std::string>& words) {
+  using Words = std::vector<std::vector<std::string>>;
+  app.add_option_function<Words>(
+         "--data-path", [&words](const Words& given) { words = given.back(); },
+         "prefix of the .bin and .idx files, or WEIGHT PREFIX WEIGHT PREFIX ...")
+      ->multi_option_policy(CLI::MultiOptionPolicy::TakeAll);
+}
+
 void AddDataAndOutput(CLI::App& app, DataArguments& data, OutputArguments& output) {
-  app.add_option("--data-path", data.data_path, "prefix of the .bin and .idx files");
+  AddDataPath(app, data.data_path);
   app.add_option("--split", data.split, "shares of documents for training, validation, test");
+  app.add_option("--dataloader-type", data.dataloader_type,
+                 "single: samples in the data set's order; cyclic: drawn anew in every epoch");
   app.add_option("--tokenizer-type", data.tokenizer_type, "ByteTokenizer or NullTokenizer");
   app.add_flag("--mock-data", data.mock_data, "synthetic tokens instead of files");
   app.add_option("--save", output.save, "folder for checkpoints");

@@ -8,6 +8,7 @@
 #include "absl/status/statusor.h"
 #include "absl/types/optional.h"
 #include "absl/types/span.h"
+#include "data/blend_spec.h"
 
 namespace forerun {
 
@@ -93,9 +94,11 @@ struct RecomputeArguments {
 };
 
 struct DataArguments {
-  std::string data_path;  // prefix of .bin and .idx
+  std::vector<std::string> data_path;  // prefixes of .bin and .idx files, weights before them
+  BlendSpec blend;                     // no flag: what data_path says
   std::string split = "969,30,1";
   std::string tokenizer_type = "ByteTokenizer";
+  std::string dataloader_type = "single";
   bool mock_data = false;
 };
 

@@ -67,6 +67,21 @@ TEST(Arguments, DefaultsAreThoseOfMegatronLm) {
   EXPECT_FALSE(a.model.bf16);
 }
 
+TEST(Arguments, DataPathTakesPrefixesAndWeights) {
+  const Arguments a = Parsed("--data-path 0.3 /d/a 0.7 /d/b --split 1");
+  EXPECT_THAT(a.data.blend.prefixes, ElementsAre("/d/a", "/d/b"));
+  EXPECT_THAT(a.data.blend.weights, ElementsAre(0.3, 0.7));
+  EXPECT_EQ(a.data.split, "1");
+  EXPECT_THAT(Parsed("--data_path=/d/a").data.blend.prefixes, ElementsAre("/d/a"));
+  // Of a repeated flag the last one counts, as with all others.
+  EXPECT_THAT(Parsed("--data-path /a /b --data-path /c").data.blend.prefixes, ElementsAre("/c"));
+  EXPECT_THAT(Refusal("--data-path 0.3 a x b"), HasSubstr("the weight 'x' of b"));
+  EXPECT_THAT(Refusal("--data-path 0.3 a -1 b"), HasSubstr("-1"));
+  EXPECT_THAT(Refusal("--data-path"), HasSubstr("--data-path needs a value"));
+  EXPECT_EQ(Refusal("--dataloader-type external"),
+            "--dataloader-type external is not single or cyclic");
+}
+
 TEST(Arguments, WhatIsNotGivenFollowsFromTheRest) {
   const Arguments a = Parsed("--tensor-model-parallel-size 2 --pipeline-model-parallel-size 2");
   EXPECT_EQ(a.parallel.world_size, 4);

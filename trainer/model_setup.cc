@@ -6,8 +6,9 @@
 #include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
 #include "core/base/status_macros.h"
+#include "data/blended_dataset.h"
+#include "data/cyclic_dataset.h"
 #include "data/gpt_dataset.h"
-#include "data/indexed_dataset.h"
 #include "data/mock_dataset.h"
 #include "data/tokenizer.h"
 #include "models/gpt.h"
@@ -39,6 +40,28 @@ RecomputePlan RecomputePlanOf(const RecomputeArguments& arguments) {
   return {
       arguments.method == "block" ? RecomputePlan::Method::kBlock : RecomputePlan::Method::kUniform,
       static_cast<int>(*arguments.num_layers)};
+}
+
+absl::StatusOr<Datasets> MockDatasets(const Arguments& arguments, const GptConfig& config) {
+  constexpr int64_t kSamples = int64_t{1} << 20;
+  const uint64_t seed = arguments.training.seed;
+  return Datasets{
+      std::make_shared<MockDataset>(kSamples, config.seq_length, config.vocab_size, seed),
+      std::make_shared<MockDataset>(kSamples, config.seq_length, config.vocab_size, seed + 1)};
+}
+
+absl::StatusOr<Datasets> BlendedDatasets(const Arguments& arguments, const GptConfig& config) {
+  FR_ASSIGN_OR_RETURN(const CorpusBlend blend, CorpusBlend::Open(arguments.data.blend));
+  FR_ASSIGN_OR_RETURN(const Split split, Split::Parse(arguments.data.split));
+  const uint64_t seed = arguments.training.seed;
+  GptDatasetOptions options{config.seq_length, config.vocab_size, seed, SplitPart::kTrain};
+  Datasets datasets;
+  FR_ASSIGN_OR_RETURN(datasets.train, blend.Part(split, options));
+  if (split.weights[static_cast<int>(SplitPart::kValid)] > 0.0) {
+    options.part = SplitPart::kValid;
+    FR_ASSIGN_OR_RETURN(datasets.valid, blend.Part(split, options));
+  }
+  return datasets;
 }
 
 }  // namespace
@@ -124,24 +147,11 @@ RankTrainerOptions RankTrainerOptionsOf(const Arguments& arguments) {
 }
 
 absl::StatusOr<Datasets> OpenDatasets(const Arguments& arguments, const GptConfig& config) {
-  Datasets datasets;
-  const uint64_t seed = arguments.training.seed;
-  if (arguments.data.mock_data) {
-    constexpr int64_t kMockSamples = int64_t{1} << 20;
-    datasets.train =
-        std::make_shared<MockDataset>(kMockSamples, config.seq_length, config.vocab_size, seed);
-    datasets.valid =
-        std::make_shared<MockDataset>(kMockSamples, config.seq_length, config.vocab_size, seed + 1);
-    return datasets;
-  }
-  FR_ASSIGN_OR_RETURN(const std::shared_ptr<const IndexedDataset> corpus,
-                      IndexedDataset::Open(arguments.data.data_path));
-  FR_ASSIGN_OR_RETURN(const Split split, Split::Parse(arguments.data.split));
-  GptDatasetOptions options{config.seq_length, config.vocab_size, seed, SplitPart::kTrain};
-  FR_ASSIGN_OR_RETURN(datasets.train, GptDataset::Create(corpus, split, options));
-  if (split.weights[static_cast<int>(SplitPart::kValid)] > 0.0) {
-    options.part = SplitPart::kValid;
-    FR_ASSIGN_OR_RETURN(datasets.valid, GptDataset::Create(corpus, split, options));
+  FR_ASSIGN_OR_RETURN(Datasets datasets, arguments.data.mock_data
+                                             ? MockDatasets(arguments, config)
+                                             : BlendedDatasets(arguments, config));
+  if (arguments.data.dataloader_type == "cyclic") {
+    datasets.train = std::make_shared<CyclicDataset>(datasets.train, arguments.training.seed);
   }
   return datasets;
 }

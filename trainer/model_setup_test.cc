@@ -60,7 +60,7 @@ TEST(OpenDatasets, ACorpusIsSplitAndAMissingOneNamed) {
   const std::string prefix = absl::StrCat(testing::TempDir(), "/corpus");
   Arguments arguments = Parse("");
   arguments.data.mock_data = false;
-  arguments.data.data_path = prefix;
+  arguments.data.blend.prefixes = {prefix};
   const GptConfig config = *ConfigOf(arguments);
   EXPECT_THAT(std::string(OpenDatasets(arguments, config).status().message()), HasSubstr(prefix));
 
