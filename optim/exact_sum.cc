@@ -14,7 +14,7 @@ namespace forerun {
 namespace {
 
 // Of at most a block, in a fixed order.
-double SumOfSquares(const float* values, int64_t count) {
+inline double SumOfSquares(const float* values, int64_t count) {
   constexpr int64_t kLanes = 8;
   double lanes[kLanes] = {};
   const int64_t whole = count / kLanes * kLanes;
@@ -29,6 +29,13 @@ double SumOfSquares(const float* values, int64_t count) {
     lanes[i % kLanes] += double{values[i]} * double{values[i]};
   return ((lanes[0] + lanes[4]) + (lanes[2] + lanes[6])) +
          ((lanes[1] + lanes[5]) + (lanes[3] + lanes[7]));
+}
+
+double BlockSum(absl::Span<const float> values, int64_t block) {
+  const float* first = values.data() + block * kNormBlock;
+  const int64_t left = static_cast<int64_t>(values.size()) - block * kNormBlock;
+  // A length that the compiler knows unrolls the loop.
+  return left >= kNormBlock ? SumOfSquares(first, kNormBlock) : SumOfSquares(first, left);
 }
 
 }  // namespace
@@ -93,10 +100,13 @@ void AddSquares(absl::Span<const float> values, ExactSum& sum) {
   Mutex mutex;
   ParallelFor(blocks, kGrain, [&](int64_t begin, int64_t end) {
     ExactSum part;
-    for (int64_t block = begin; block < end; ++block) {
-      const int64_t first = block * kNormBlock;
-      const auto left = static_cast<int64_t>(values.size()) - first;
-      part.Add(SumOfSquares(values.data() + first, std::min(left, kNormBlock)));
+    // Sums first, for some blocks at a time: the vector code of one and the integers of another do
+    // not wait for each other.
+    double sums[kGrain];
+    for (int64_t first = begin; first < end; first += kGrain) {
+      const int64_t count = std::min(kGrain, end - first);
+      for (int64_t i = 0; i < count; ++i) sums[i] = BlockSum(values, first + i);
+      for (int64_t i = 0; i < count; ++i) part.Add(sums[i]);
     }
     MutexLock lock(&mutex);
     sum.Add(part);  // exact: whichever part comes first
