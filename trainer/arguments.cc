@@ -66,7 +66,7 @@ void AddParallel(CLI::App& app, ParallelArguments& a) {
                "gather parameters under the optimizer and the forward pass");
   AddBucketSize(app, a.ddp_bucket_size);
   app.add_option("--param-gather-window-mb", a.param_gather_window_mb,
-                 "MiB of parameter gathers in flight; 0: none before it is wanted");
+                 "MiB of parameter gathers in flight ahead of their use, at least 1");
   app.add_option("--pipeline-schedule", a.pipeline_schedule, "1f1b or gpipe");
   app.add_option("--forward-order", a.forward_order,
                  "strict, warn or adopt: where forward passes read in another order than recorded");

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "trainer/trace_file.h"
 
+#include <algorithm>
+#include <iterator>
 #include <nlohmann/json.hpp>
 #include <utility>
 
@@ -54,11 +56,12 @@ void TraceFile::Write(const std::string& json) {
 }
 
 void TraceFile::NameTracks(int rank) {
-  if (named_.size() <= static_cast<size_t>(rank)) named_.resize(rank + 1, false);
-  if (named_[rank]) return;
-  named_[rank] = true;
+  if (drawn_.size() <= static_cast<size_t>(rank)) drawn_.resize(rank + 1);
+  if (!drawn_[rank].empty()) return;
+  drawn_[rank].resize(std::size(kTracks), 0.0);
   Write(Name("process_name", rank, 0, absl::StrCat("rank ", rank)));
-  for (int track = 0; track < 4; ++track) {
+  for (size_t i = 0; i < std::size(kTracks); ++i) {
+    const int track = static_cast<int>(i);
     Write(Name("thread_name", rank, track, kTracks[track]));
   }
 }
@@ -80,13 +83,16 @@ void TraceFile::AddTransfer(int rank, int track, const TransferEvent& event,
                             const BucketPlan& plan) {
   if (event.ended == TransferEvent::kNever) return;
   const Bucket& bucket = plan.buckets()[event.bucket];
-  Json slice =
-      Slice(rank, track, absl::StrCat("bucket ", event.bucket), event.started, event.ended);
+  double& drawn = drawn_[rank][track];
+  const double begin = std::min(std::max(event.started, drawn), event.ended);
+  drawn = std::max(drawn, event.ended);
+  Json slice = Slice(rank, track, absl::StrCat("bucket ", event.bucket), begin, event.ended);
   Json& args = slice["args"];
   args = {{"first parameter", bucket.pieces[0].parameter->name()},
           {"elements", bucket.numel},
           {"step", event.step},
           {"issued", event.issued * 1e6},
+          {"started", event.started * 1e6},
           {"waited_ms", event.waited * 1e3}};
   if (event.wanted != TransferEvent::kNever) args["wanted"] = event.wanted * 1e6;
   Write(slice.dump());

@@ -18,10 +18,12 @@ namespace forerun {
 
 // A file in Chrome's trace format, for ui.perfetto.dev: each rank is a process with four tracks.
 //   compute   passes of microbatches (F0, B0, ...) without what they waited for, and the update
-//   gather    a bucket's gather from start to end; the argument `wanted` is when it was first read
+//   gather    a bucket's gather from start to end; arguments: when it started, and when `wanted`
 //   reduce    the same for reductions
 //   pipeline  time blocked in receives
-// Times are microseconds of the process's steady clock. Any thread may call.
+// Messages of a track are in the air together; as slices of one track may not overlap, each is
+// drawn from the end of the one before. Times are microseconds of the process's steady clock. Any
+// thread may call.
 class TraceFile {
  public:
   static absl::StatusOr<std::unique_ptr<TraceFile>> Open(const std::string& path);
@@ -44,7 +46,8 @@ class TraceFile {
   mutable Mutex mutex_;
   std::ofstream file_ ABSL_GUARDED_BY(mutex_);
   bool empty_ ABSL_GUARDED_BY(mutex_) = true;
-  std::vector<bool> named_ ABSL_GUARDED_BY(mutex_);  // by rank
+  // By rank, once its tracks have names: where the last slice of each ends, in seconds.
+  std::vector<std::vector<double>> drawn_ ABSL_GUARDED_BY(mutex_);
 };
 
 }  // namespace forerun

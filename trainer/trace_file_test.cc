@@ -80,6 +80,30 @@ TEST_F(TraceFileTest, EachRankHasFourTracksAndSlicesInMicroseconds) {
   EXPECT_EQ(bucket["args"]["first parameter"], "weight \"quoted\"");
 }
 
+TEST_F(TraceFileTest, SlicesOfATrackDoNotOverlap) {
+  StepTrace trace;
+  for (const double ended : {3.0, 5.0, 4.0}) {  // the last, of another group, ended before
+    TransferEvent gather;
+    gather.started = 2.0;
+    gather.ended = ended;
+    trace.gathers.push_back(gather);
+  }
+  {
+    const auto file = *TraceFile::Open(path_);
+    file->Add(0, trace, plan_);
+  }
+  double end = 0.0;
+  int slices = 0;
+  for (const nlohmann::json& event : Read(path_)) {
+    if (event["name"] != "bucket 0" || event["dur"] == 0.0) continue;
+    EXPECT_GE(event["ts"], end);
+    EXPECT_EQ(event["args"]["started"], 2.0e6);
+    end = event["ts"].get<double>() + event["dur"].get<double>();
+    ++slices;
+  }
+  EXPECT_EQ(slices, 2);
+}
+
 TEST_F(TraceFileTest, AFileThatCannotBeWrittenIsNamed) {
   const auto file = TraceFile::Open("/no/such/folder/trace.json");
   EXPECT_EQ(file.status().message(), "cannot write trace file /no/such/folder/trace.json");

@@ -41,6 +41,10 @@ class TrainingLoop {
   absl::Status Run() {
     FR_RETURN_IF_ERROR(Begin());
     const TrainingArguments& training = arguments_.training;
+    if (done_ > 0 && done_ >= training.train_iters) {
+      Print(absl::StrCat("nothing to train: iteration ", done_, " of --train-iters ",
+                         training.train_iters, " is done"));
+    }
     for (int64_t i = done_ + 1; i <= training.train_iters; ++i) {
       FR_ASSIGN_OR_RETURN(const StepMetrics metrics,
                           trainer_.TrainStep(i, schedule_.At(i - 1), *datasets_.train, consumed_));
