@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "trainer/forward_order_dump.h"
 
+#include <cerrno>
+#include <cstring>
 #include <fstream>
 #include <memory>
 #include <string>
@@ -48,7 +50,8 @@ absl::Status DumpForwardOrder(const Arguments& arguments) {
   std::ofstream file(path, std::ios::trunc);
   file << text << std::flush;
   if (file) return absl::OkStatus();
-  return absl::PermissionDeniedError(absl::StrCat("cannot write --dump-forward-order ", path));
+  return absl::PermissionDeniedError(
+      absl::StrCat("cannot write --dump-forward-order ", path, ": ", std::strerror(errno)));
 }
 
 }  // namespace forerun

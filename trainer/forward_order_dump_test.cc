@@ -73,8 +73,9 @@ TEST(ForwardOrderDump, AFileThatCannotBeWrittenIsNamed) {
        "8", "--micro-batch-size", "1", "--train-iters", "1", "--lr", "1e-3", "--mock-data",
        "--vocab-size", "16", "--dump-forward-order", "/no/such/folder/order.txt"});
   ASSERT_TRUE(arguments.ok()) << arguments.status();
-  EXPECT_EQ(DumpForwardOrder(*arguments).message(),
-            "cannot write --dump-forward-order /no/such/folder/order.txt");
+  EXPECT_EQ(
+      DumpForwardOrder(*arguments).message(),
+      "cannot write --dump-forward-order /no/such/folder/order.txt: No such file or directory");
 }
 
 }  // namespace

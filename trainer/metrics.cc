@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "trainer/metrics.h"
 
+#include <cerrno>
+#include <cstring>
 #include <nlohmann/json.hpp>
 #include <utility>
 
@@ -24,7 +26,10 @@ std::string LogLine(const StepMetrics& m, int64_t train_iters, int64_t global_ba
 
 absl::StatusOr<MetricsFile> MetricsFile::Open(const std::string& path) {
   std::ofstream file(path, std::ios::app);
-  if (!file) return absl::PermissionDeniedError(absl::StrCat("cannot write metrics file ", path));
+  if (!file) {
+    return absl::PermissionDeniedError(
+        absl::StrCat("cannot write metrics file ", path, ": ", std::strerror(errno)));
+  }
   return MetricsFile(path, std::move(file));
 }
 

@@ -70,7 +70,7 @@ TEST(MetricsFile, ARunThatGoesOnAppends) {
 
 TEST(MetricsFile, APathThatCannotBeWrittenIsNamed) {
   EXPECT_EQ(MetricsFile::Open("/nowhere/m.jsonl").status().message(),
-            "cannot write metrics file /nowhere/m.jsonl");
+            "cannot write metrics file /nowhere/m.jsonl: No such file or directory");
   absl::StatusOr<MetricsFile> full = MetricsFile::Open("/dev/full");
   ASSERT_TRUE(full.ok());
   EXPECT_EQ(full->Write(Example()).message(), "cannot write metrics file /dev/full");

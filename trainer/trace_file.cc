@@ -2,6 +2,8 @@
 #include "trainer/trace_file.h"
 
 #include <algorithm>
+#include <cerrno>
+#include <cstring>
 #include <iterator>
 #include <nlohmann/json.hpp>
 #include <utility>
@@ -34,7 +36,10 @@ TraceFile::TraceFile(std::string path, std::ofstream file)
 
 absl::StatusOr<std::unique_ptr<TraceFile>> TraceFile::Open(const std::string& path) {
   std::ofstream file(path, std::ios::trunc);
-  if (!file) return absl::PermissionDeniedError(absl::StrCat("cannot write trace file ", path));
+  if (!file) {
+    return absl::PermissionDeniedError(
+        absl::StrCat("cannot write trace file ", path, ": ", std::strerror(errno)));
+  }
   file << "[\n";
   return std::unique_ptr<TraceFile>(new TraceFile(path, std::move(file)));
 }

@@ -106,7 +106,8 @@ TEST_F(TraceFileTest, SlicesOfATrackDoNotOverlap) {
 
 TEST_F(TraceFileTest, AFileThatCannotBeWrittenIsNamed) {
   const auto file = TraceFile::Open("/no/such/folder/trace.json");
-  EXPECT_EQ(file.status().message(), "cannot write trace file /no/such/folder/trace.json");
+  EXPECT_EQ(file.status().message(),
+            "cannot write trace file /no/such/folder/trace.json: No such file or directory");
 }
 
 }  // namespace
