@@ -36,6 +36,8 @@ class MatmulConcurrencyTest : public testing::TestWithParam<std::tuple<Backend, 
       const Tensor a = Random(host, {size, 24}, dtype, 1);
       const Tensor b = Random(host, {size + 3, 24}, dtype, 2);
       results.push_back(Matmul(host.context(), a, b, {.transpose_b = true}));
+      const Tensor wide = Random(host, {24, 768 + size}, dtype, 3);  // rows far apart
+      results.push_back(Matmul(host.context(), a, wide));
     }
     return results;
   }
