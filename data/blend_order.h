@@ -20,8 +20,7 @@ std::vector<int64_t> SharesOfWeights(absl::Span<const double> weights);
 // With share q_i of Q = sum of q, and c_i of the first n samples taken from data set i, sample n
 // comes from the data set with the largest q_i / (c_i + 1) among those with c_i < q_i (n + 1) / Q;
 // the first of equals. This is the quota method (Balinski, Young 1975), and gives
-//  1. |c_i - q_i n / Q| < 1 for every n and i. (Taking whoever lags most, as Megatron-LM does,
-//  keeps
+//  1. |c_i - q_i n / Q| < 1 for every n and i. (Taking whoever lags most, as Megatron-LM does, keeps
 //     that for two data sets only: of eight, one can lag by more than 1.6 samples.)
 //  2. A data set's samples come in order, none left out: its k-th in the blend is its sample k.
 class BlendOrder {
