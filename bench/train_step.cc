@@ -11,6 +11,7 @@
 #include <cstdio>
 #include <iostream>
 #include <map>
+#include <memory>
 #include <string>
 #include <vector>
 
@@ -132,8 +133,10 @@ absl::Status Measure(const Options& options) {
   std::unique_ptr<MatmulRate> matmul;
   if (spec.world_size() == 1) {
     spec.after_step = [&](const StepMetrics& step) {
-      if (matmul == nullptr) resident = PeakResidentBytes();  // of training alone
-      if (matmul == nullptr) matmul = std::make_unique<MatmulRate>(spec.config, tokens);
+      if (matmul == nullptr) {
+        resident = PeakResidentBytes();  // of training alone
+        matmul = std::make_unique<MatmulRate>(spec.config, tokens);
+      }
       const double rate =
           static_cast<double>(LinearFlops(spec.config, tokens)) / matmul->StepSeconds();
       const double seconds = (step.phases.forward_ms + step.phases.backward_ms) / 1e3;
