@@ -16,10 +16,12 @@
 #include "checkpoint/manifest.h"
 #include "checkpoint/region.h"
 #include "checkpoint/safetensors.h"
+#include "core/tensor/dtype.h"
+#include "core/tensor/shape.h"
 #include "core/tensor/stateful.h"
 
 // Checkpoints: what the ranks of a job hold, by (tensor name, logical range), so that any layout
-// loads what any other saved.
+// loads what any other saved. docs/checkpoint.md says more.
 //
 //   DIR/iter_0000010/rank_00003.safetensors   what rank 3 saved; its metadata say which pieces
 //   DIR/iter_0000010/manifest.json            every piece of all ranks, with hashes
@@ -37,21 +39,35 @@ struct SaveOptions {
   int rank = 0;
   int world_size = 1;
   std::map<std::string, std::string> metadata;  // rank 0's counts
+  // Once this checkpoint is the latest, the one that was before is removed, unless its iteration is
+  // a multiple of this. 0: it stays.
+  int64_t retain_interval = 0;
 };
 
-// Saves what `states` say, each rank its own; all ranks of the job call it. `barrier` returns once
-// all ranks have called it (three times) or with an error, which is returned. A rank that fails
-// takes part in the barriers all the same, so nobody hangs; nothing is published then and each rank
-// returns an error.
+// How all ranks of a job learn whether each of them went well: returns once all have called it,
+// each with its own status, and then ok on all or an error on all.
+using Agree = absl::FunctionRef<absl::Status(const absl::Status& mine)>;
+
+// Saves what `states` say, each rank its own; all ranks of the job call it. They agree up to three
+// times; where one fails, all return an error, and nothing is published.
 //
 // Every state's Save is called twice, to learn what there is and to write it, and must give the
 // same both times. Values lie on the cpu. Over all ranks each element of a tensor is saved once:
 // anything else is an error that names the tensor.
 absl::Status SaveCheckpoint(const SaveOptions& options, absl::Span<Stateful* const> states,
-                            absl::FunctionRef<absl::Status()> barrier);
+                            Agree agree);
 
 // The iteration of the latest checkpoint in DIR. NotFound where there is none.
 absl::StatusOr<int64_t> LatestIteration(const std::string& directory);
+
+// A tensor of a checkpoint.
+struct SavedTensor {
+  std::string name;
+  Shape shape;
+  DType dtype = DType::kF32;
+
+  bool operator==(const SavedTensor&) const = default;
+};
 
 // A checkpoint open for loading. Each rank opens its own; it belongs to one thread. Files are
 // mapped when first needed, and a piece's bytes are checked against their hash before first use.
@@ -65,7 +81,9 @@ class Checkpoint {
   const std::string& path() const { return path_; }  // DIR/iter_0000010
   int64_t iteration() const { return manifest_.iteration; }
   int64_t world_size() const { return manifest_.world_size; }  // ranks that saved
+  const std::string& checksum() const { return manifest_.checksum; }
   const std::map<std::string, std::string>& metadata() const { return manifest_.metadata; }
+  std::vector<SavedTensor> tensors() const;  // by name
   // Whether anything of the tensor was saved.
   bool Contains(const std::string& name) const { return by_name_.contains(name); }
 
@@ -76,12 +94,16 @@ class Checkpoint {
   // saved, another global shape, missing elements and corrupt files, and then the piece's values
   // are unspecified.
   absl::Status LoadPiece(const StatePiece& piece);
+  // Reads everything: every byte matches its hash, and every element of every tensor was saved
+  // exactly once. Fails naming the first file or tensor of which that is not so.
+  absl::Status Verify();
 
  private:
   Checkpoint(std::string path, Manifest manifest);
   absl::Status CheckPiece(const StatePiece& piece, const SavedPiece& saved) const;
   // The bytes of a saved piece, once they match their hash.
   absl::StatusOr<absl::Span<const uint8_t>> Bytes(size_t index);
+  absl::Status VerifyCoverage(const SavedTensor& tensor) const;
   absl::StatusOr<const SafetensorsReader*> File(const std::string& name);
 
   const std::string path_;

@@ -2,6 +2,7 @@
 #include <algorithm>
 #include <cstring>
 #include <filesystem>
+#include <map>
 #include <system_error>
 #include <utility>
 
@@ -146,6 +147,16 @@ absl::StatusOr<std::unique_ptr<Checkpoint>> Checkpoint::Open(const std::string& 
   return std::unique_ptr<Checkpoint>(new Checkpoint(std::move(folder), std::move(manifest)));
 }
 
+std::vector<SavedTensor> Checkpoint::tensors() const {
+  std::map<std::string, SavedTensor> tensors;
+  for (const SavedPiece& piece : manifest_.pieces) {
+    tensors.try_emplace(piece.name, SavedTensor{piece.name, piece.global, piece.dtype});
+  }
+  std::vector<SavedTensor> list;
+  for (auto& [name, tensor] : tensors) list.push_back(std::move(tensor));
+  return list;
+}
+
 absl::Status Checkpoint::Load(Stateful& state) {
   return state.Load([this](const StatePiece& piece) { return LoadPiece(piece); });
 }
@@ -213,6 +224,36 @@ absl::StatusOr<absl::Span<const uint8_t>> Checkpoint::Bytes(size_t index) {
   }
   verified_[index] = true;
   return values->bytes;
+}
+
+absl::Status Checkpoint::Verify() {
+  for (size_t index = 0; index < manifest_.pieces.size(); ++index) {
+    FR_RETURN_IF_ERROR(Bytes(index).status());
+  }
+  for (const SavedTensor& tensor : tensors()) FR_RETURN_IF_ERROR(VerifyCoverage(tensor));
+  return absl::OkStatus();
+}
+
+// No element twice, and as many as there are: then each is there.
+absl::Status Checkpoint::VerifyCoverage(const SavedTensor& tensor) const {
+  const std::vector<size_t>& pieces = by_name_.at(tensor.name);
+  int64_t numel = 0;
+  for (size_t i = 0; i < pieces.size(); ++i) {
+    const SavedPiece& piece = manifest_.pieces[pieces[i]];
+    if (!(piece.global == tensor.shape) || piece.dtype != tensor.dtype) {
+      return absl::DataLossError(absl::StrCat("pieces of ", tensor.name, " in the checkpoint ",
+                                              path_, " differ in shape or type"));
+    }
+    numel += piece.region.numel;
+    for (size_t j = 0; j < i; ++j) {
+      if (SharedRuns(piece.region, manifest_.pieces[pieces[j]].region).empty()) continue;
+      return absl::DataLossError(
+          absl::StrCat("the checkpoint ", path_, " holds elements of ", tensor.name, " twice"));
+    }
+  }
+  if (numel == tensor.shape.numel()) return absl::OkStatus();
+  return absl::DataLossError(absl::StrCat("the checkpoint ", path_, " holds ", numel, " of ",
+                                          tensor.shape.numel(), " elements of ", tensor.name));
 }
 
 }  // namespace forerun

@@ -150,7 +150,11 @@ absl::StatusOr<Manifest> Manifest::Parse(absl::string_view text, const std::stri
   if (whole.value("checksum", json()) != Checksum(content)) {
     return absl::DataLossError(absl::StrCat(path, " is corrupt: its checksum does not match"));
   }
-  return Guarded(path, [&] { return ReadManifest(content); });
+  return Guarded(path, [&] {
+    Manifest manifest = ReadManifest(content);
+    manifest.checksum = Checksum(content);
+    return manifest;
+  });
 }
 
 std::string PiecesToJson(absl::Span<const SavedPiece> pieces) { return Compact(ToJson(pieces)); }

@@ -36,6 +36,7 @@ struct Manifest {
   int64_t world_size = 1;  // ranks that saved
   std::map<std::string, std::string> metadata;
   std::vector<SavedPiece> pieces;
+  std::string checksum;  // of what was parsed, all the above
 
   // JSON: {"format", "version", "checksum", "content"}; the checksum is XXH64 of the content's
   // compact form.

@@ -147,11 +147,7 @@ absl::StatusOr<Manifest> CollectManifest(const SaveOptions& options, const std::
   Manifest manifest{options.iteration, options.world_size, options.metadata, {}};
   for (int rank = 0; rank < options.world_size; ++rank) {
     const auto file = SafetensorsReader::Open(absl::StrCat(folder, "/", RankFile(rank)));
-    if (!file.ok()) {
-      return absl::Status(
-          file.status().code(),
-          absl::StrCat("rank ", rank, " did not save its part: ", file.status().message()));
-    }
+    FR_RETURN_IF_ERROR(file.status());
     const auto text = (*file)->metadata().find(kPiecesMetadata);
     FR_CHECK(text != (*file)->metadata().end()) << (*file)->path();
     FR_ASSIGN_OR_RETURN(std::vector<SavedPiece> pieces, ParsePieces(text->second, (*file)->path()));
@@ -174,14 +170,32 @@ absl::Status PublishFolder(const std::string& directory, const std::string& asid
   return SyncDirectory(directory);
 }
 
+// Removes the checkpoint of an iteration. It is gone at once or there as a whole.
+absl::Status RemoveIteration(const std::string& directory, int64_t iteration) {
+  const std::string folder = IterationFolder(directory, iteration);
+  if (!Exists(folder)) return absl::OkStatus();
+  const std::string aside = absl::StrCat(folder, ".tmp");
+  FR_RETURN_IF_ERROR(Remove(aside));
+  FR_RETURN_IF_ERROR(Rename(folder, aside));
+  return Remove(aside);
+}
+
+absl::Status NameLatest(const SaveOptions& options) {
+  const absl::StatusOr<int64_t> before = LatestIteration(options.directory);
+  FR_RETURN_IF_ERROR(
+      WriteFile(LatestFile(options.directory), absl::StrCat(options.iteration, "\n")));
+  const bool goes = before.ok() && *before < options.iteration && options.retain_interval > 0 &&
+                    *before % options.retain_interval != 0;
+  return goes ? RemoveIteration(options.directory, *before) : absl::OkStatus();
+}
+
 absl::Status Publish(const SaveOptions& options, const std::string& folder,
                      const std::string& aside) {
   FR_ASSIGN_OR_RETURN(const Manifest manifest, CollectManifest(options, aside));
   FR_RETURN_IF_ERROR(WriteFile(absl::StrCat(aside, "/", kManifestFile), manifest.ToJson()));
   const std::string old = absl::StrCat(folder, ".old");
   FR_RETURN_IF_ERROR(PublishFolder(options.directory, aside, folder, old));
-  FR_RETURN_IF_ERROR(
-      WriteFile(LatestFile(options.directory), absl::StrCat(options.iteration, "\n")));
+  FR_RETURN_IF_ERROR(NameLatest(options));
   return Remove(old);
 }
 
@@ -194,20 +208,16 @@ absl::Status PrepareFolder(const std::string& directory, const std::string& asid
 }  // namespace
 
 absl::Status SaveCheckpoint(const SaveOptions& options, absl::Span<Stateful* const> states,
-                            absl::FunctionRef<absl::Status()> barrier) {
+                            Agree agree) {
   FR_CHECK(options.rank >= 0 && options.rank < options.world_size);
   const std::string folder = IterationFolder(options.directory, options.iteration);
   const std::string aside = absl::StrCat(folder, ".tmp");
-  absl::Status status;
-  if (options.rank == 0) status = PrepareFolder(options.directory, aside);
-  FR_RETURN_IF_ERROR(barrier());
-  if (status.ok()) status = RankWriter(aside, options.rank).Run(states);
-  FR_RETURN_IF_ERROR(barrier());
-  if (options.rank == 0 && status.ok()) status = Publish(options, folder, aside);
-  FR_RETURN_IF_ERROR(barrier());
-  if (!status.ok() || options.rank == 0 || !Exists(aside)) return status;
-  return absl::AbortedError(
-      absl::StrCat(folder, " was not published, because another rank could not save its part"));
+  const bool leads = options.rank == 0;
+  FR_RETURN_IF_ERROR(agree(leads ? PrepareFolder(options.directory, aside) : absl::OkStatus()));
+  absl::Status status = agree(RankWriter(aside, options.rank).Run(states));
+  if (status.ok()) status = agree(leads ? Publish(options, folder, aside) : absl::OkStatus());
+  if (!status.ok() && leads) Remove(aside).IgnoreError();  // it may be why the disk is full
+  return status;
 }
 
 }  // namespace forerun

@@ -12,12 +12,14 @@
 namespace forerun {
 namespace {
 
-class Barrier {
+// Threads that agree, again and again.
+class Meeting {
  public:
-  explicit Barrier(int ranks) : ranks_(ranks) {}
+  explicit Meeting(int ranks) : ranks_(ranks) {}
 
-  absl::Status Wait() {
+  absl::Status Agree(const absl::Status& mine) {
     MutexLock lock(&mutex_);
+    error_.Update(mine);
     const int64_t generation = generation_;
     if (++arrived_ == ranks_) {
       arrived_ = 0;
@@ -25,7 +27,7 @@ class Barrier {
       changed_.NotifyAll();
     }
     while (generation_ == generation) changed_.Wait(&mutex_);
-    return absl::OkStatus();
+    return error_;
   }
 
  private:
@@ -34,6 +36,7 @@ class Barrier {
   CondVar changed_;
   int arrived_ ABSL_GUARDED_BY(mutex_) = 0;
   int64_t generation_ ABSL_GUARDED_BY(mutex_) = 0;
+  absl::Status error_ ABSL_GUARDED_BY(mutex_);  // the first
 };
 
 StatePiece ToStatePiece(const TestState::Piece& piece) {
@@ -79,15 +82,16 @@ absl::Status TestState::Load(absl::FunctionRef<absl::Status(const StatePiece&)> 
 
 std::vector<absl::Status> SaveRanksEach(const std::string& directory, int64_t iteration, int ranks,
                                         const MakeState& make) {
-  Barrier barrier(ranks);
+  Meeting meeting(ranks);
   std::vector<absl::Status> statuses(static_cast<size_t>(ranks));
   std::vector<std::thread> threads;
   for (int rank = 0; rank < ranks; ++rank) {
     threads.emplace_back([&, rank] {
       const std::unique_ptr<TestState> state = make(rank);
       Stateful* const states[] = {state.get()};
-      statuses[static_cast<size_t>(rank)] = SaveCheckpoint(
-          {directory, iteration, rank, ranks, {}}, states, [&barrier] { return barrier.Wait(); });
+      statuses[static_cast<size_t>(rank)] =
+          SaveCheckpoint({directory, iteration, rank, ranks, {}}, states,
+                         [&meeting](const absl::Status& mine) { return meeting.Agree(mine); });
     });
   }
   for (std::thread& thread : threads) thread.join();

@@ -6,6 +6,7 @@
 #include <utility>
 
 #include "absl/strings/str_cat.h"
+#include "core/autograd/parameter_piece.h"
 #include "core/base/status_macros.h"
 #include "core/ops/cast.h"
 #include "core/tensor/host_tensor.h"
@@ -17,6 +18,10 @@ namespace {
 // The part of a shard's tensor that a piece fills.
 Tensor PartOf(const Tensor& tensor, const BucketPiece& piece) {
   return tensor.Slice(0, piece.bucket_begin, piece.bucket_begin + piece.numel);
+}
+
+StatePiece StepPiece(const Tensor& value) {
+  return {"optimizer.step", Shape{}, Box::Whole(Shape{}), 0, value};
 }
 
 Tensor Zeros(const OpContext& context, int64_t numel) {
@@ -49,8 +54,7 @@ DistributedOptimizer::DistributedOptimizer(const OpContext& context, ShardWriter
   }
 }
 
-absl::StatusOr<DistributedOptimizer::StepResult> DistributedOptimizer::Step(int64_t step,
-                                                                            double lr) {
+absl::StatusOr<DistributedOptimizer::StepResult> DistributedOptimizer::Step(double lr) {
   gate_.EndReads();
   // Reductions were issued in reverse order and end about so.
   for (int b = static_cast<int>(states_.size()) - 1; b >= 0; --b) {
@@ -62,9 +66,10 @@ absl::StatusOr<DistributedOptimizer::StepResult> DistributedOptimizer::Step(int6
   if (!std::isfinite(result.grad_norm)) return result;
   FR_RETURN_IF_ERROR(gate_.CheckNoLeases());
   const float scale = ClipFactor(result.grad_norm, options_.clip_grad);
+  ++updates_;
   for (int bucket : gate_.order()) {
     gate_.Accept(bucket, *context_.stream);
-    Update(bucket, step, lr, scale);
+    Update(bucket, lr, scale);
     gate_.Publish(bucket);
   }
   gate_.Finish(*context_.stream);
@@ -98,7 +103,7 @@ double DistributedOptimizer::GlobalNorm() {
   return std::sqrt(sum.Value());
 }
 
-void DistributedOptimizer::Update(int bucket, int64_t step, double lr, float grad_scale) {
+void DistributedOptimizer::Update(int bucket, double lr, float grad_scale) {
   const BucketState& state = states_[bucket];
   const Tensor params = writer_.Params(bucket);
   const Tensor grads = writer_.Grads(bucket);
@@ -106,15 +111,15 @@ void DistributedOptimizer::Update(int bucket, int64_t step, double lr, float gra
   const Tensor& master = rounded ? state.master : params;
   for (const BucketPiece& piece : writer_.Pieces(bucket)) {
     const double decay = piece.parameter->weight_decay() ? options_.weight_decay : 0.0;
-    const AdamWStep adamw{static_cast<float>(lr), static_cast<float>(decay), grad_scale, step};
+    const AdamWStep adamw{static_cast<float>(lr), static_cast<float>(decay), grad_scale, updates_};
     arithmetic_.AdamW(options_.adamw, adamw, PartOf(master, piece), PartOf(state.exp_avg, piece),
                       PartOf(state.exp_avg_sq, piece), PartOf(grads, piece),
                       rounded ? PartOf(params, piece) : Tensor());
   }
 }
 
-absl::Status DistributedOptimizer::Visit(bool only_owned,
-                                         absl::FunctionRef<absl::Status(const StatePiece&)> visit) {
+absl::Status DistributedOptimizer::VisitShards(
+    bool only_owned, absl::FunctionRef<absl::Status(const StatePiece&)> visit) {
   for (size_t b = 0; b < states_.size(); ++b) {
     const BucketState& state = states_[b];
     for (const BucketPiece& piece : writer_.Pieces(static_cast<int>(b))) {
@@ -126,9 +131,10 @@ absl::Status DistributedOptimizer::Visit(bool only_owned,
           {"exp_avg_sq", &state.exp_avg_sq}};
       for (const auto& [kind, tensor] : kinds) {
         if (!tensor->defined()) continue;
-        FR_RETURN_IF_ERROR(visit({absl::StrCat("optimizer.", kind, ".", parameter.name()),
-                                  parameter.global_shape(), parameter.box(), piece.parameter_begin,
-                                  PartOf(*tensor, piece)}));
+        const auto state_piece =
+            PieceOf(parameter, absl::StrCat("optimizer.", kind, ".", parameter.name()),
+                    piece.parameter_begin, PartOf(*tensor, piece));
+        if (state_piece.has_value()) FR_RETURN_IF_ERROR(visit(*state_piece));
       }
     }
   }
@@ -136,11 +142,19 @@ absl::Status DistributedOptimizer::Visit(bool only_owned,
 }
 
 absl::Status DistributedOptimizer::Save(absl::FunctionRef<absl::Status(const StatePiece&)> save) {
-  return Visit(/*only_owned=*/true, save);
+  FR_RETURN_IF_ERROR(VisitShards(/*only_owned=*/true, save));
+  if (placement_.world->rank() != 0) return absl::OkStatus();
+  const Tensor updates = HostTensor({1}, DType::kI64);
+  *updates.mutable_data<int64_t>() = updates_;
+  return save(StepPiece(updates));
 }
 
 absl::Status DistributedOptimizer::Load(absl::FunctionRef<absl::Status(const StatePiece&)> load) {
-  return Visit(/*only_owned=*/false, load);
+  FR_RETURN_IF_ERROR(VisitShards(/*only_owned=*/false, load));
+  const Tensor updates = HostTensor({1}, DType::kI64);
+  FR_RETURN_IF_ERROR(load(StepPiece(updates)));
+  updates_ = *updates.data<int64_t>();
+  return absl::OkStatus();
 }
 
 }  // namespace forerun

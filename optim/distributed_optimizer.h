@@ -56,10 +56,11 @@ class DistributedOptimizer final : public Stateful {
     double grad_norm = 0.0;  // before clipping; not finite: nothing was updated
     bool updated = false;
   };
-  // `step` counts from 1. Fails where a lease is alive. Throws comm::GroupError.
-  absl::StatusOr<StepResult> Step(int64_t step, double lr);
+  // Fails where a lease is alive. Throws comm::GroupError.
+  absl::StatusOr<StepResult> Step(double lr);
 
-  // Moments, and masters of 16-bit parameters, named "optimizer.<what>.<parameter>".
+  // Moments, and masters of 16-bit parameters, named "optimizer.<what>.<parameter>", and the number
+  // of updates, "optimizer.step".
   absl::Status Save(absl::FunctionRef<absl::Status(const StatePiece&)> save) override;
   absl::Status Load(absl::FunctionRef<absl::Status(const StatePiece&)> load) override;
 
@@ -73,8 +74,9 @@ class DistributedOptimizer final : public Stateful {
 
   void ReduceShared();
   double GlobalNorm();
-  void Update(int bucket, int64_t step, double lr, float grad_scale);
-  absl::Status Visit(bool only_owned, absl::FunctionRef<absl::Status(const StatePiece&)> visit);
+  void Update(int bucket, double lr, float grad_scale);
+  absl::Status VisitShards(bool only_owned,
+                           absl::FunctionRef<absl::Status(const StatePiece&)> visit);
 
   const OpContext& context_;
   const ShardArithmetic& arithmetic_;
@@ -84,6 +86,7 @@ class DistributedOptimizer final : public Stateful {
   const OptimizerPlacement placement_;
   const OptimizerOptions options_;
   std::vector<BucketState> states_;
+  int64_t updates_ = 0;  // of these moments, in earlier runs too
 };
 
 }  // namespace forerun

@@ -82,7 +82,7 @@ TEST(DistributedOptimizerState, HoldsMomentsAndTheMastersOf16BitParameters) {
           "optimizer.exp_avg.first", "optimizer.exp_avg.last", "optimizer.exp_avg.optional",
           "optimizer.exp_avg_sq.bias", "optimizer.exp_avg_sq.cut", "optimizer.exp_avg_sq.first",
           "optimizer.exp_avg_sq.last", "optimizer.exp_avg_sq.optional", "optimizer.master.cut",
-          "optimizer.master.last", "optional"}));
+          "optimizer.master.last", "optimizer.step", "optional"}));
 }
 
 TEST(DistributedOptimizerState, ErrorsEndSaveAndLoad) {
@@ -125,7 +125,7 @@ class Stage {
       std::fill_n(grad.mutable_data<float>(), grad.numel(), gradient);
       reducer_.Contributed(*parameter, op.stream->Record());
     }
-    return *optimizer_.Step(1, 0.5);
+    return *optimizer_.Step(0.5);
   }
   float First(const Parameter& parameter, const OpContext& op) {
     return gate_.Read(parameter, *op.stream, "test").tensor().data<float>()[0];

@@ -248,8 +248,7 @@ absl::Status CheckRecompute(const Arguments& a) {
 }
 
 absl::Status ResolveDataAndOutput(Arguments& a) {
-  FR_RETURN_IF_ERROR(CheckIntegers({{"--save-interval", a.output.save_interval, 0},
-                                    {"--timing-interval", a.output.timing_interval, 0}}));
+  FR_RETURN_IF_ERROR(CheckIntegers({{"--timing-interval", a.output.timing_interval, 0}}));
   FR_RETURN_IF_ERROR(Split::Parse(a.data.split).status());
   FR_ASSIGN_OR_RETURN(a.data.blend, BlendSpec::Parse(a.data.data_path));
   for (std::string& prefix : a.data.blend.prefixes) prefix = ResolveUserPath(prefix);
@@ -259,14 +258,27 @@ absl::Status ResolveDataAndOutput(Arguments& a) {
   if (!a.data.mock_data && a.data.data_path.empty() && !a.output.dry_run) {
     return absl::InvalidArgumentError("either --data-path or --mock-data is needed");
   }
-  for (std::string* path : {&a.output.save, &a.output.load, &a.output.metrics_file,
+  for (std::string* path : {&a.checkpoint.save, &a.checkpoint.load, &a.output.metrics_file,
                             &a.output.trace_file, &a.output.dump_forward_order}) {
     if (!path->empty()) *path = ResolveUserPath(*path);
   }
-  if (a.output.save_interval > 0 && a.output.save.empty()) {
-    return absl::InvalidArgumentError("--save-interval needs --save");
-  }
   return absl::OkStatus();
+}
+
+absl::Status CheckSaving(const CheckpointArguments& a) {
+  FR_RETURN_IF_ERROR(CheckIntegers({{"--save-interval", a.save_interval, 0},
+                                    {"--save-retain-interval", a.save_retain_interval, 0},
+                                    {"--ckpt-step", a.ckpt_step.value_or(0), 0}}));
+  for (const auto& [given, flag] : {std::pair(a.save_interval > 0, "--save-interval"),
+                                    std::pair(a.async_save, "--async-save")}) {
+    if (given && a.save.empty()) {
+      return absl::InvalidArgumentError(absl::StrCat(flag, " needs --save"));
+    }
+  }
+  if (a.save_retain_interval == 0) return absl::OkStatus();
+  if (a.save_interval > 0 && a.save_retain_interval % a.save_interval == 0) return absl::OkStatus();
+  return Invalid("--save-retain-interval", absl::StrCat(a.save_retain_interval),
+                 absl::StrCat("a multiple of --save-interval ", a.save_interval));
 }
 
 }  // namespace
@@ -276,6 +288,7 @@ absl::Status ResolveArguments(Arguments& arguments) {
   FR_RETURN_IF_ERROR(ResolveModel(arguments.model));
   FR_RETURN_IF_ERROR(ResolveTraining(arguments.training, arguments.parallel));
   FR_RETURN_IF_ERROR(CheckRecompute(arguments));
+  FR_RETURN_IF_ERROR(CheckSaving(arguments.checkpoint));
   return ResolveDataAndOutput(arguments);
 }
 

@@ -13,6 +13,7 @@
 #include "core/base/flag_names.h"
 #include "core/base/status_macros.h"
 #include "trainer/argument_checks.h"
+#include "trainer/start_point.h"
 
 namespace forerun {
 namespace {
@@ -74,16 +75,17 @@ void AddParallel(CLI::App& app, ParallelArguments& a) {
                  "how long a rank waits for another");
 }
 
-void AddModel(CLI::App& app, ModelArguments& a) {
-  app.add_option("--num-layers", a.num_layers, "transformer layers")->required();
-  app.add_option("--hidden-size", a.hidden_size, "width of the residual stream")->required();
+void AddModel(CLI::App& app, ModelArguments& a, bool required) {
+  app.add_option("--num-layers", a.num_layers, "transformer layers")->required(required);
+  app.add_option("--hidden-size", a.hidden_size, "width of the residual stream")
+      ->required(required);
   app.add_option("--ffn-hidden-size", a.ffn_hidden_size,
                  "width inside the MLP; default 4 x hidden");
-  app.add_option("--num-attention-heads", a.num_attention_heads, "query heads")->required();
+  app.add_option("--num-attention-heads", a.num_attention_heads, "query heads")->required(required);
   app.add_flag("--group-query-attention", a.group_query_attention,
                "query heads share key and value heads");
   app.add_option("--num-query-groups", a.num_query_groups, "key and value heads when grouped");
-  app.add_option("--seq-length", a.seq_length, "tokens of a sample")->required();
+  app.add_option("--seq-length", a.seq_length, "tokens of a sample")->required(required);
   app.add_option("--max-position-embeddings", a.max_position_embeddings,
                  "learned positions; default the sequence length");
   app.add_option("--position-embedding-type", a.position_embedding_type,
@@ -157,9 +159,6 @@ void AddDataAndOutput(CLI::App& app, DataArguments& data, OutputArguments& outpu
                  "single: samples in the data set's order; cyclic: drawn anew in every epoch");
   app.add_option("--tokenizer-type", data.tokenizer_type, "ByteTokenizer or NullTokenizer");
   app.add_flag("--mock-data", data.mock_data, "synthetic tokens instead of files");
-  app.add_option("--save", output.save, "folder for checkpoints");
-  app.add_option("--load", output.load, "folder of the checkpoint to go on from");
-  app.add_option("--save-interval", output.save_interval, "steps between checkpoints");
   app.add_option("--metrics-file", output.metrics_file, "one JSON object a step, appended");
   app.add_option("--trace-file", output.trace_file,
                  "compute and communication of every rank, for ui.perfetto.dev");
@@ -172,6 +171,27 @@ void AddDataAndOutput(CLI::App& app, DataArguments& data, OutputArguments& outpu
                "debugging: parameters not yet gathered are NaN");
   app.add_flag("--param-checksum", output.param_checksum, "print a hash of the final weights");
   app.add_flag("--dry-run", output.dry_run, "print plans and memory of every rank, train nothing");
+}
+
+void AddCheckpoint(CLI::App& app, CheckpointArguments& a) {
+  app.add_option("--save", a.save, "folder for checkpoints");
+  app.add_option("--load", a.load, "folder of the checkpoint to go on from");
+  app.add_option("--ckpt-step", a.ckpt_step, "iteration to load; default the newest");
+  app.add_option("--save-interval", a.save_interval, "steps between checkpoints");
+  app.add_option("--save-retain-interval", a.save_retain_interval,
+                 "steps between checkpoints that are kept when a newer one is there; default all");
+  app.add_flag("--async-save", a.async_save, "train on while a checkpoint is written");
+  app.add_flag("--finetune", a.finetune,
+               "load weights alone and begin at iteration 0, with this run's schedule and seed");
+  app.add_flag("--no-load-optim", a.no_load_optim,
+               "load no optimizer state, and take this run's schedule");
+  app.add_flag("--no-load-rng", a.no_load_rng, "take this run's seed, not the checkpoint's");
+  app.add_flag("--override-opt-param-scheduler", a.override_schedule,
+               "take this run's learning-rate schedule, not the checkpoint's");
+  app.add_flag("--use-checkpoint-opt-param-scheduler", a.use_checkpoint_schedule,
+               "take the checkpoint's learning-rate schedule, not this run's");
+  app.add_flag("--use-checkpoint-args", a.use_checkpoint_args,
+               "take the model's flags from the checkpoint of --load");
 }
 
 void AddWithoutEffect(CLI::App& app, std::vector<std::string>& said) {
@@ -217,18 +237,20 @@ std::string SentenceOf(const CLI::App& app, const CLI::ParseError& error) {
   return std::string(what);
 }
 
-}  // namespace
+enum class Model : uint8_t { kRequired, kOptional };
 
-absl::StatusOr<Arguments> ParseArguments(absl::Span<const std::string> args) {
-  Arguments arguments;
+// What the command line says, over `arguments`.
+absl::StatusOr<Arguments> ParseOver(Arguments arguments, Model model,
+                                    absl::Span<const std::string> args) {
   CLI::App app("Trains a GPT with tensor, pipeline and data parallelism.", "pretrain_gpt");
   // The last one counts where a flag is repeated, as in Megatron-LM.
   app.option_defaults()->multi_option_policy(CLI::MultiOptionPolicy::TakeLast);
   AddParallel(app, arguments.parallel);
-  AddModel(app, arguments.model);
+  AddModel(app, arguments.model, model == Model::kRequired);
   AddTraining(app, arguments.training);
   AddRecompute(app, arguments.recompute);
   AddDataAndOutput(app, arguments.data, arguments.output);
+  AddCheckpoint(app, arguments.checkpoint);
   AddWithoutEffect(app, arguments.without_effect);
   try {
     std::vector<std::string> reversed = NormalizeFlagNames(args);
@@ -239,7 +261,23 @@ absl::StatusOr<Arguments> ParseArguments(absl::Span<const std::string> args) {
   } catch (const CLI::ParseError& error) {
     return absl::InvalidArgumentError(absl::StrReplaceAll(SentenceOf(app, error), {{"\n", " "}}));
   }
+  return arguments;
+}
+
+}  // namespace
+
+absl::StatusOr<Arguments> ParseArguments(absl::Span<const std::string> args) {
+  const std::vector<std::string> names = NormalizeFlagNames(args);
+  const bool model_from_file =
+      std::find(names.begin(), names.end(), "--use-checkpoint-args") != names.end();
+  const Model model = model_from_file ? Model::kOptional : Model::kRequired;
+  FR_ASSIGN_OR_RETURN(Arguments arguments, ParseOver({}, model, args));
+  if (model_from_file) {
+    FR_ASSIGN_OR_RETURN(Arguments saved, ModelOfCheckpoint(arguments.checkpoint));
+    FR_ASSIGN_OR_RETURN(arguments, ParseOver(std::move(saved), model, args));
+  }
   FR_RETURN_IF_ERROR(ResolveArguments(arguments));
+  FR_RETURN_IF_ERROR(ResolveStart(arguments));
   return arguments;
 }
 

@@ -54,7 +54,6 @@ struct ModelArguments {
   bool untie_embeddings_and_output_weights = false;
   int64_t vocab_size = 0;  // 0: the tokenizer's
   int64_t make_vocab_size_divisible_by = 128;
-  int64_t padded_vocab_size = 0;  // no flag; 0: follows from the two above
   double init_method_std = 0.02;
   double attention_dropout = 0.1;
   double hidden_dropout = 0.1;
@@ -102,10 +101,32 @@ struct DataArguments {
   bool mock_data = false;
 };
 
-struct OutputArguments {
+struct CheckpointArguments {
   std::string save;
   std::string load;
-  int64_t save_interval = 0;  // 0: only at the end
+  absl::optional<int64_t> ckpt_step;  // to load; unset: the newest
+  int64_t save_interval = 0;          // 0: only at the end
+  int64_t save_retain_interval = 0;   // 0: all are kept
+  bool async_save = false;
+  bool finetune = false;
+  bool no_load_optim = false;
+  bool no_load_rng = false;
+  bool override_schedule = false;        // --override-opt_param-scheduler
+  bool use_checkpoint_schedule = false;  // --use-checkpoint-opt_param-scheduler
+  bool use_checkpoint_args = false;
+};
+
+// Where a run begins. No flags: what the checkpoint of --load says of it.
+struct StartPoint {
+  absl::optional<int64_t> checkpoint;  // the iteration to load; none: values come from the seed
+  std::string checksum;                // of that checkpoint
+  bool with_optimizer = false;
+  int64_t iteration = 0;  // steps that are done
+  int64_t consumed_samples = 0;
+  std::string note;  // for the user
+};
+
+struct OutputArguments {
   std::string metrics_file;
   std::string trace_file;
   std::string dump_forward_order;
@@ -121,7 +142,9 @@ struct Arguments {
   TrainingArguments training;
   RecomputeArguments recompute;
   DataArguments data;
+  CheckpointArguments checkpoint;
   OutputArguments output;
+  StartPoint start;
   std::vector<std::string> without_effect;  // accepted flags that mean nothing here
 
   int64_t microbatches() const {
@@ -131,8 +154,9 @@ struct Arguments {
 
 // Parses a command line without the program's name. Dashes and underscores are the same in flag
 // names. Relative paths are made absolute, from the user's directory. Fills what follows from
-// other flags and validates everything that needs no file: one sentence that names the flag.
-// Returns NotFound with the help text as its message for --help.
+// other flags, and with --load from the checkpoint's manifest, the only file that is read.
+// Validates everything that needs no other: one sentence that names the flag. Returns NotFound with
+// the help text as its message for --help.
 absl::StatusOr<Arguments> ParseArguments(absl::Span<const std::string> args);
 
 }  // namespace forerun

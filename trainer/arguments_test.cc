@@ -128,11 +128,24 @@ TEST(Arguments, AcceptedFlagsWithoutEffectAreSaid) {
 
 TEST(Arguments, RelativePathsMeanTheUsersDirectory) {
   setenv("BUILD_WORKING_DIRECTORY", "/home/user", 1);
-  const Arguments a = Parsed("--save out --load /in --metrics-file m.jsonl");
+  const Arguments a = Parsed("--save out --trace-file /t.json --metrics-file m.jsonl");
+  EXPECT_THAT(Refusal("--load in"), HasSubstr("/home/user/in holds no checkpoint"));
   unsetenv("BUILD_WORKING_DIRECTORY");
-  EXPECT_EQ(a.output.save, "/home/user/out");
-  EXPECT_EQ(a.output.load, "/in");
+  EXPECT_EQ(a.checkpoint.save, "/home/user/out");
+  EXPECT_EQ(a.output.trace_file, "/t.json");
   EXPECT_EQ(a.output.metrics_file, "/home/user/m.jsonl");
+}
+
+TEST(Arguments, CheckpointFlagsThatMeanNothingTogetherAreSaid) {
+  for (const char* flag : {"--ckpt-step 3", "--finetune", "--use-checkpoint-args",
+                           "--use-checkpoint-opt_param-scheduler"}) {
+    EXPECT_THAT(Refusal(flag), HasSubstr(" needs --load"));
+  }
+  EXPECT_EQ(Refusal("--async-save"), "--async-save needs --save");
+  EXPECT_EQ(Refusal("--save out --save-interval 4 --save-retain-interval 6"),
+            "--save-retain-interval 6 is not a multiple of --save-interval 4");
+  EXPECT_THAT(Refusal("--load in --finetune --use-checkpoint-opt_param-scheduler"),
+              HasSubstr("--finetune takes this run's schedule"));
 }
 
 TEST(Arguments, HelpIsNotFoundWithTheText) {

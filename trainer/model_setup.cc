@@ -3,8 +3,6 @@
 
 #include <utility>
 
-#include "absl/strings/numbers.h"
-#include "absl/strings/str_cat.h"
 #include "core/base/status_macros.h"
 #include "data/blended_dataset.h"
 #include "data/cyclic_dataset.h"
@@ -23,16 +21,6 @@ absl::StatusOr<int64_t> VocabSize(const Arguments& arguments) {
   FR_ASSIGN_OR_RETURN(const auto tokenizer,
                       TokenizerByType(arguments.data.tokenizer_type, arguments.model.vocab_size));
   return tokenizer->vocab_size();
-}
-
-absl::StatusOr<int64_t> IntegerEntry(const std::map<std::string, std::string>& metadata,
-                                     const std::string& key) {
-  const auto found = metadata.find(key);
-  int64_t value = 0;
-  if (found == metadata.end() || !absl::SimpleAtoi(found->second, &value)) {
-    return absl::DataLossError(absl::StrCat("the checkpoint does not say ", key, " of its model"));
-  }
-  return value;
 }
 
 RecomputePlan RecomputePlanOf(const RecomputeArguments& arguments) {
@@ -78,11 +66,8 @@ absl::StatusOr<GptConfig> ConfigOf(const Arguments& arguments) {
   config.seq_length = model.seq_length;
   config.max_position_embeddings = model.max_position_embeddings;
   FR_ASSIGN_OR_RETURN(config.vocab_size, VocabSize(arguments));
-  config.padded_vocab_size =
-      model.padded_vocab_size > 0
-          ? model.padded_vocab_size
-          : PaddedVocabSize(config.vocab_size, model.make_vocab_size_divisible_by,
-                            parallel.tensor_model_parallel_size);
+  config.padded_vocab_size = PaddedVocabSize(config.vocab_size, model.make_vocab_size_divisible_by,
+                                             parallel.tensor_model_parallel_size);
   config.position_embedding = model.position_embedding_type == "rope" ? PositionEmbedding::kRope
                                                                       : PositionEmbedding::kLearned;
   config.rotary_base = static_cast<double>(model.rotary_base);
@@ -156,70 +141,10 @@ absl::StatusOr<Datasets> OpenDatasets(const Arguments& arguments, const GptConfi
   return datasets;
 }
 
-std::map<std::string, std::string> ModelMetadata(const GptConfig& config,
-                                                 const std::string& tokenizer_type) {
-  const auto text = [](int64_t value) { return std::to_string(value); };
-  return {
-      {"tokenizer_type", tokenizer_type},
-      {"num_layers", text(config.num_layers)},
-      {"hidden_size", text(config.hidden_size)},
-      {"ffn_hidden_size", text(config.ffn_hidden_size)},
-      {"num_attention_heads", text(config.num_attention_heads)},
-      {"num_query_groups", text(config.num_query_groups)},
-      {"seq_length", text(config.seq_length)},
-      {"max_position_embeddings", text(config.max_position_embeddings)},
-      {"vocab_size", text(config.vocab_size)},
-      {"padded_vocab_size", text(config.padded_vocab_size)},
-      {"position_embedding", text(static_cast<int64_t>(config.position_embedding))},
-      {"rotary_base", text(static_cast<int64_t>(config.rotary_base))},
-      {"norm", text(static_cast<int64_t>(config.norm))},
-      {"swiglu", text(config.swiglu)},
-      {"add_bias_linear", text(config.add_bias_linear)},
-      {"tied_embeddings", text(config.tied_embeddings)},
-      {"post_sublayer_norms", text(config.post_sublayer_norms)},
-      {"bf16", text(config.dtype == DType::kBF16)},
-  };
-}
-
-absl::StatusOr<GptConfig> ConfigFromMetadata(const std::map<std::string, std::string>& metadata) {
-  GptConfig config;
-  std::map<std::string, int64_t> values;
-  for (const auto& [key, unused] : ModelMetadata(config, "")) {
-    if (key == "tokenizer_type") continue;
-    FR_ASSIGN_OR_RETURN(values[key], IntegerEntry(metadata, key));
-  }
-  config.num_layers = static_cast<int>(values["num_layers"]);
-  config.hidden_size = values["hidden_size"];
-  config.ffn_hidden_size = values["ffn_hidden_size"];
-  config.num_attention_heads = values["num_attention_heads"];
-  config.num_query_groups = values["num_query_groups"];
-  config.seq_length = values["seq_length"];
-  config.max_position_embeddings = values["max_position_embeddings"];
-  config.vocab_size = values["vocab_size"];
-  config.padded_vocab_size = values["padded_vocab_size"];
-  config.position_embedding = static_cast<PositionEmbedding>(values["position_embedding"]);
-  config.rotary_base = static_cast<double>(values["rotary_base"]);
-  config.norm = static_cast<NormKind>(values["norm"]);
-  config.swiglu = values["swiglu"] != 0;
-  config.add_bias_linear = values["add_bias_linear"] != 0;
-  config.tied_embeddings = values["tied_embeddings"] != 0;
-  config.post_sublayer_norms = values["post_sublayer_norms"] != 0;
-  config.dtype = values["bf16"] != 0 ? DType::kBF16 : DType::kF32;
-  FR_RETURN_IF_ERROR(config.Validate());
-  return config;
-}
-
-absl::Status CheckSameModel(const std::map<std::string, std::string>& saved,
-                            const std::map<std::string, std::string>& wanted) {
-  for (const auto& [key, value] : wanted) {
-    if (key == "bf16" || key == "seq_length" || key == "tokenizer_type") continue;
-    const auto found = saved.find(key);
-    const std::string theirs = found == saved.end() ? "nothing" : found->second;
-    if (theirs == value) continue;
-    return absl::InvalidArgumentError(
-        absl::StrCat("the checkpoint's model has ", key, " ", theirs, ", this run's has ", value));
-  }
-  return absl::OkStatus();
+absl::StatusOr<GptConfig> ConfigFromMetadata(const Metadata& metadata) {
+  Arguments arguments;
+  FR_RETURN_IF_ERROR(TakeModel(metadata, arguments));
+  return ConfigOf(arguments);
 }
 
 }  // namespace forerun

@@ -1,9 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-#include <map>
 #include <memory>
-#include <string>
 
 #include "absl/status/statusor.h"
 #include "data/dataset.h"
@@ -11,6 +9,7 @@
 #include "models/config.h"
 #include "parallel/topology/grid.h"
 #include "trainer/arguments.h"
+#include "trainer/checkpoint_metadata.h"
 #include "trainer/rank_trainer.h"
 
 namespace forerun {
@@ -30,13 +29,7 @@ struct Datasets {
 };
 absl::StatusOr<Datasets> OpenDatasets(const Arguments& arguments, const GptConfig& config);
 
-// What a checkpoint says about the model it holds, enough to build it again for generation; and
-// back. Reading fails naming the entry that is missing.
-std::map<std::string, std::string> ModelMetadata(const GptConfig& config,
-                                                 const std::string& tokenizer_type);
-absl::StatusOr<GptConfig> ConfigFromMetadata(const std::map<std::string, std::string>& metadata);
-// Fails, naming the first difference, where a checkpoint's model is another one.
-absl::Status CheckSameModel(const std::map<std::string, std::string>& saved,
-                            const std::map<std::string, std::string>& wanted);
+// The model that a checkpoint holds, for one rank. Fails naming the entry that is missing.
+absl::StatusOr<GptConfig> ConfigFromMetadata(const Metadata& metadata);
 
 }  // namespace forerun

@@ -80,31 +80,60 @@ TEST(OpenDatasets, ACorpusIsSplitAndAMissingOneNamed) {
   EXPECT_EQ(only->valid, nullptr);
 }
 
-TEST(ModelMetadata, BuildsTheSameModelAgain) {
-  const GptConfig config =
-      *ConfigOf(Parse("--swiglu --normalization RMSNorm --position-embedding-type rope --bf16"));
-  const auto metadata = ModelMetadata(config, "ByteTokenizer");
-  const absl::StatusOr<GptConfig> again = ConfigFromMetadata(metadata);
-  ASSERT_TRUE(again.ok()) << again.status();
-  EXPECT_EQ(ModelMetadata(*again, "ByteTokenizer"), metadata);
+Metadata MetadataOf(const Arguments& arguments) {
+  return ModelMetadata(arguments, ConfigOf(arguments)->vocab_size);
 }
 
-TEST(ModelMetadata, AnEntryThatIsMissingIsNamed) {
-  auto metadata = ModelMetadata(*ConfigOf(Parse("")), "ByteTokenizer");
+TEST(ModelMetadata, BuildsTheSameModelAgain) {
+  const Arguments arguments = Parse(
+      "--swiglu --normalization RMSNorm --position-embedding-type rope --bf16 --norm-epsilon 1e-6 "
+      "--group-query-attention --num-query-groups 2 --tensor-model-parallel-size 2");
+  const Metadata metadata = MetadataOf(arguments);
+  Arguments again;
+  ASSERT_EQ(TakeModel(metadata, again), absl::OkStatus());
+  EXPECT_EQ(MetadataOf(again), metadata);
+  const absl::StatusOr<GptConfig> config = ConfigFromMetadata(metadata);
+  ASSERT_TRUE(config.ok()) << config.status();
+  EXPECT_EQ(config->vocab_size, 257);
+  EXPECT_EQ(config->padded_vocab_size, 384);  // of one rank
+  EXPECT_EQ(config->num_query_groups, 2);
+  EXPECT_EQ(config->norm_epsilon, 1e-6f);
+  EXPECT_EQ(config->dtype, DType::kBF16);
+}
+
+TEST(ModelMetadata, AnEntryThatIsMissingOrMalformedIsNamed) {
+  Metadata metadata = MetadataOf(Parse(""));
+  metadata["swiglu"] = "perhaps";
+  EXPECT_EQ(ConfigFromMetadata(metadata).status().message(), "the checkpoint does not say swiglu");
   metadata.erase("hidden_size");
   EXPECT_EQ(ConfigFromMetadata(metadata).status().message(),
-            "the checkpoint does not say hidden_size of its model");
+            "the checkpoint does not say hidden_size");
 }
 
 TEST(CheckSameModel, TheFirstDifferenceIsNamed) {
-  const auto saved = ModelMetadata(*ConfigOf(Parse("")), "ByteTokenizer");
+  const Metadata saved = MetadataOf(Parse(""));
   EXPECT_TRUE(CheckSameModel(saved, saved).ok());
-  const auto wider =
-      ModelMetadata(*ConfigOf(Parse("--hidden-size 128 --ffn-hidden-size 256")), "ByteTokenizer");
+  const Metadata wider = MetadataOf(Parse("--hidden-size 128 --ffn-hidden-size 256"));
   EXPECT_EQ(CheckSameModel(saved, wider).message(),
             "the checkpoint's model has hidden_size 64, this run's has 128");
-  // Precision and sample length may change between runs.
-  EXPECT_TRUE(CheckSameModel(saved, ModelMetadata(*ConfigOf(Parse("--bf16")), "")).ok());
+  // Precision, dropout and sample length may change between runs, and so does padding.
+  const Metadata similar =
+      MetadataOf(Parse("--bf16 --hidden-dropout 0 --tensor-model-parallel-size 2"));
+  EXPECT_EQ(CheckSameModel(saved, similar), absl::OkStatus());
+}
+
+TEST(CheckSameSchedule, TheFirstDifferenceIsNamedWithWhatDecides) {
+  const Arguments arguments = Parse("--lr-decay-style cosine --min-lr 1e-5");
+  const Metadata saved = ScheduleMetadata(arguments.training);
+  EXPECT_EQ(CheckSameSchedule(saved, arguments.training), absl::OkStatus());
+  TrainingArguments other = arguments.training;
+  other.lr = 0.1 + 0.2;
+  EXPECT_EQ(CheckSameSchedule(saved, other).message(),
+            "the checkpoint was trained with --lr 0.001, this run has 0.30000000000000004; "
+            "--use-checkpoint-opt_param-scheduler takes the checkpoint's schedule, "
+            "--override-opt_param-scheduler this run's");
+  ASSERT_EQ(TakeSchedule(saved, other), absl::OkStatus());
+  EXPECT_EQ(ScheduleMetadata(other), saved);
 }
 
 }  // namespace

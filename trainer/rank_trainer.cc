@@ -7,6 +7,7 @@
 #include <utility>
 
 #include "absl/strings/str_cat.h"
+#include "core/base/check.h"
 #include "core/base/status_macros.h"
 #include "core/ops/cast.h"
 #include "core/ops/meta/kernels.h"
@@ -44,13 +45,13 @@ StepPhases PhasesOf(const pipeline::StageRun& run, double update_seconds) {
 // What ranks must have been told alike, one line an entry.
 std::string SettingsOf(const RankTrainerOptions& options) {
   const OptimizerOptions& optimizer = options.optimizer;
-  return absl::StrCat("kernels ", options.kernels, "\nseed ", options.seed, "\nsequence length ",
-                      options.seq_length, "\nmicro batch ", options.micro_batch_size,
-                      "\nglobal batch ", options.global_batch_size, "\nsharded optimizer ",
-                      options.data_parallel.shard_optimizer, "\nbeta1 ", optimizer.adamw.beta1,
-                      "\nbeta2 ", optimizer.adamw.beta2, "\nepsilon ", optimizer.adamw.epsilon,
-                      "\nweight decay ", optimizer.weight_decay, "\nclip grad ",
-                      optimizer.clip_grad, "\n");
+  return absl::StrCat("kernels ", options.kernels, "\nstart ", options.start, "\nseed ",
+                      options.seed, "\nsequence length ", options.seq_length, "\nmicro batch ",
+                      options.micro_batch_size, "\nglobal batch ", options.global_batch_size,
+                      "\nsharded optimizer ", options.data_parallel.shard_optimizer, "\nbeta1 ",
+                      optimizer.adamw.beta1, "\nbeta2 ", optimizer.adamw.beta2, "\nepsilon ",
+                      optimizer.adamw.epsilon, "\nweight decay ", optimizer.weight_decay,
+                      "\nclip grad ", optimizer.clip_grad, "\n");
 }
 
 absl::StatusOr<Microbatch> ReadMicrobatch(const Dataset& dataset,
@@ -170,8 +171,12 @@ void RankTrainer::WriteInitialValues() {
   }
 }
 
-absl::Status RankTrainer::LoadState(absl::FunctionRef<absl::Status(Stateful&)> load) {
-  FR_RETURN_IF_ERROR(load(*parameter_state_));
+absl::Status RankTrainer::LoadWeights(absl::FunctionRef<absl::Status(Stateful&)> load) {
+  FR_CHECK(optimizer_ == nullptr) << "weights are loaded before the optimizer takes its masters";
+  return load(*parameter_state_);
+}
+
+absl::Status RankTrainer::LoadOptimizer(absl::FunctionRef<absl::Status(Stateful&)> load) {
   MakeOptimizer();
   return load(*optimizer_);
 }
@@ -268,7 +273,7 @@ absl::StatusOr<StepMetrics> RankTrainer::RunStep(
   // The loss comes behind the reductions on the same wire; waited for after them it costs nothing,
   // and their time is booked as theirs.
   const LossSum loss = SumLoss(loss_sum(stage));
-  const absl::StatusOr<DistributedOptimizer::StepResult> result = optimizer_->Step(iteration, lr);
+  const absl::StatusOr<DistributedOptimizer::StepResult> result = optimizer_->Step(lr);
   metrics.loss = MeanLoss(loss, 1);
   if (!std::isfinite(metrics.loss)) {
     return absl::DataLossError(

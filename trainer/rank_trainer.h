@@ -38,6 +38,7 @@ struct RankTrainerOptions {
   OptimizerOptions optimizer;
   std::string pipeline_schedule = "1f1b";
   std::string kernels;  // in words, what this rank computes with: all ranks alike
+  std::string start;    // in words, what it starts from: all ranks alike
   uint64_t seed = 1234;
   int64_t seq_length = 0;
   int64_t micro_batch_size = 1;
@@ -60,9 +61,10 @@ class RankTrainer {
       const OpContext& context, comm::GroupFactory& factory, const Grid& grid,
       const ChunkFactory& make_chunk, const RankTrainerOptions& options);
 
-  // Between construction and the first step: values come from the seed; LoadState may then replace
-  // them by what `load` knows (a checkpoint).
-  absl::Status LoadState(absl::FunctionRef<absl::Status(Stateful&)> load);
+  // Between construction and the first step: values come from the seed, and the optimizer has done
+  // nothing. These may then replace them, weights first, by what `load` knows (a checkpoint).
+  absl::Status LoadWeights(absl::FunctionRef<absl::Status(Stateful&)> load);
+  absl::Status LoadOptimizer(absl::FunctionRef<absl::Status(Stateful&)> load);
   // What a checkpoint of this rank holds.
   std::vector<Stateful*> state();
 

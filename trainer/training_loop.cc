@@ -5,10 +5,10 @@
 #include <cmath>
 #include <filesystem>
 #include <memory>
+#include <numeric>
 #include <system_error>
 #include <utility>
 
-#include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
 #include "absl/types/optional.h"
@@ -18,6 +18,8 @@
 #include "core/ops/cpu/matmul.h"
 #include "optim/lr_schedule.h"
 #include "parallel/comm/local/run_ranks.h"
+#include "trainer/checkpoint_metadata.h"
+#include "trainer/checkpoint_saver.h"
 #include "trainer/job_check.h"
 #include "trainer/overlap_report.h"
 #include "trainer/rank_runtime.h"
@@ -30,13 +32,16 @@ namespace {
 class TrainingLoop {
  public:
   TrainingLoop(const Arguments& arguments, const Datasets& datasets, const GptConfig& config,
-               RankTrainer& trainer, const TrainingOutput& output)
+               RankTrainer& trainer, std::unique_ptr<comm::ProcessGroup> saving,
+               const TrainingOutput& output)
       : arguments_(arguments),
         datasets_(datasets),
         config_(config),
         trainer_(trainer),
         output_(output),
-        speaks_(trainer.parallel().rank() == 0) {}
+        speaks_(trainer.parallel().rank() == 0),
+        saver_(arguments.checkpoint, std::move(saving),
+               [this](absl::string_view text) { Print(text); }) {}
 
   absl::Status Run() {
     FR_RETURN_IF_ERROR(Begin());
@@ -53,6 +58,7 @@ class TrainingLoop {
       ++steps_reported_;
       Report(metrics);
       Trace(/*all=*/false);
+      FR_RETURN_IF_ERROR(saver_.AfterStep());
       FR_RETURN_IF_ERROR(CheckReplicas());
       const int64_t timing = arguments_.output.timing_interval;
       if (timing > 0 && i % timing == 0) ReportOverlap();
@@ -61,7 +67,7 @@ class TrainingLoop {
         FR_RETURN_IF_ERROR(Evaluate());
       }
       const bool due =
-          arguments_.output.save_interval > 0 && i % arguments_.output.save_interval == 0;
+          arguments_.checkpoint.save_interval > 0 && i % arguments_.checkpoint.save_interval == 0;
       if (due && i < training.train_iters) FR_RETURN_IF_ERROR(Save());
     }
     return End();
@@ -77,27 +83,25 @@ class TrainingLoop {
     FR_ASSIGN_OR_RETURN(const LrDecay decay, LrDecayByName(training.lr_decay_style));
     schedule_ = {training.lr, training.min_lr, decay, training.lr_warmup_iters,
                  training.lr_decay_iters};
-    if (!arguments_.output.load.empty()) FR_RETURN_IF_ERROR(Load());
+    if (arguments_.start.checkpoint.has_value()) FR_RETURN_IF_ERROR(Load());
     return absl::OkStatus();
   }
 
   absl::Status Load() {
+    const StartPoint& start = arguments_.start;
     FR_ASSIGN_OR_RETURN(const std::unique_ptr<Checkpoint> checkpoint,
-                        Checkpoint::Open(arguments_.output.load));
-    FR_RETURN_IF_ERROR(CheckSameModel(checkpoint->metadata(),
-                                      ModelMetadata(config_, arguments_.data.tokenizer_type)));
-    FR_RETURN_IF_ERROR(
-        trainer_.LoadState([&](Stateful& state) { return checkpoint->Load(state); }));
-    done_ = checkpoint->iteration();
-    const auto consumed = checkpoint->metadata().find("consumed_samples");
-    if (consumed == checkpoint->metadata().end() ||
-        !absl::SimpleAtoi(consumed->second, &consumed_)) {
-      return absl::DataLossError(
-          absl::StrCat("checkpoint ", checkpoint->path(), " does not say consumed_samples"));
-    }
+                        Checkpoint::Open(arguments_.checkpoint.load, start.checkpoint));
+    const Metadata& saved = checkpoint->metadata();
+    FR_RETURN_IF_ERROR(CheckSameModel(saved, ModelMetadata(arguments_, config_.vocab_size)));
+    const auto load = [&](Stateful& state) { return checkpoint->Load(state); };
+    FR_RETURN_IF_ERROR(trainer_.LoadWeights(load));
+    if (start.with_optimizer) FR_RETURN_IF_ERROR(trainer_.LoadOptimizer(load));
+    done_ = start.iteration;
+    consumed_ = start.consumed_samples;
     Print(absl::StrCat("loaded checkpoint ", checkpoint->path(), " at iteration ", done_));
-    const auto kernels = checkpoint->metadata().find("kernels");
-    if (kernels != checkpoint->metadata().end() && kernels->second != cpu::MatmulChoice()) {
+    if (!start.note.empty()) Print(start.note);
+    const auto kernels = saved.find("kernels");
+    if (kernels != saved.end() && kernels->second != cpu::MatmulChoice()) {
       Print(absl::StrCat("it was written with ", kernels->second, " and goes on with ",
                          cpu::MatmulChoice(), ": bits may differ from an unbroken run's"));
     }
@@ -105,22 +109,15 @@ class TrainingLoop {
   }
 
   absl::Status Save() {
-    SaveOptions options;
-    options.directory = arguments_.output.save;
-    options.iteration = done_;
-    options.rank = trainer_.parallel().rank();
-    options.world_size = trainer_.parallel().grid().world_size();
-    options.metadata = ModelMetadata(config_, arguments_.data.tokenizer_type);
-    options.metadata["kernels"] = cpu::MatmulChoice();
-    options.metadata["consumed_samples"] = std::to_string(consumed_);
-    const std::vector<Stateful*> states = trainer_.state();
-    InlineStream host(Device{});
-    FR_RETURN_IF_ERROR(SaveCheckpoint(options, states, [&] {
-      trainer_.parallel().world().Barrier().Wait(host);
-      return absl::OkStatus();
-    }));
-    Print(absl::StrCat("saved checkpoint of iteration ", done_, " in ", options.directory));
-    return absl::OkStatus();
+    const Grid& grid = trainer_.parallel().grid();
+    Metadata metadata = ModelMetadata(arguments_, config_.vocab_size);
+    metadata.merge(ScheduleMetadata(arguments_.training));
+    metadata["seed"] = absl::StrCat(arguments_.training.seed);
+    metadata["consumed_samples"] = absl::StrCat(consumed_);
+    metadata["kernels"] = cpu::MatmulChoice();
+    metadata["layout"] =
+        absl::StrCat("tp=", grid.tp_size(), " pp=", grid.pp_size(), " dp=", grid.dp_size());
+    return saver_.Save(done_, std::move(metadata), trainer_.state());
   }
 
   void Report(const StepMetrics& metrics) {
@@ -189,7 +186,8 @@ class TrainingLoop {
     if (steps_reported_ > 0) ReportOverlap();
     FR_RETURN_IF_ERROR(Evaluate());
     Trace(/*all=*/true);
-    if (!arguments_.output.save.empty()) FR_RETURN_IF_ERROR(Save());
+    if (!arguments_.checkpoint.save.empty()) FR_RETURN_IF_ERROR(Save());
+    FR_RETURN_IF_ERROR(saver_.Finish());
     if (arguments_.output.param_checksum) {
       const uint64_t checksum = trainer_.ParamChecksum();
       if (speaks_ && output_.on_checksum) output_.on_checksum(checksum);
@@ -204,6 +202,7 @@ class TrainingLoop {
   RankTrainer& trainer_;
   const TrainingOutput& output_;
   const bool speaks_;
+  CheckpointSaver saver_;
   LrSchedule schedule_;
   int64_t done_ = 0;            // iterations, of earlier runs too
   int64_t steps_reported_ = 0;  // since the last table
@@ -211,6 +210,11 @@ class TrainingLoop {
   double interval_ms_ = 0.0;
   int64_t interval_steps_ = 0;
 };
+
+std::string StartInWords(const StartPoint& start) {
+  if (!start.checkpoint.has_value()) return "the seed";
+  return absl::StrCat("checkpoint ", *start.checkpoint, " of checksum ", start.checksum);
+}
 
 std::string Announcement(const Arguments& arguments, const GptConfig& config,
                          const RankTrainer& trainer) {
@@ -230,27 +234,8 @@ std::string Announcement(const Arguments& arguments, const GptConfig& config,
   return text;
 }
 
-// How far a vocabulary is padded depends on the tensor size of the run that made the checkpoint; a
-// run that goes on from it, in any layout, keeps that.
-absl::StatusOr<Arguments> WithPaddingOfCheckpoint(Arguments arguments) {
-  if (arguments.output.load.empty()) return arguments;
-  FR_ASSIGN_OR_RETURN(const std::unique_ptr<Checkpoint> checkpoint,
-                      Checkpoint::Open(arguments.output.load));
-  FR_ASSIGN_OR_RETURN(const GptConfig config, ConfigOf(arguments));
-  const auto& saved = checkpoint->metadata();
-  const auto vocabulary = saved.find("vocab_size"), padded = saved.find("padded_vocab_size");
-  if (vocabulary == saved.end() || padded == saved.end()) return arguments;
-  if (vocabulary->second == std::to_string(config.vocab_size) &&
-      !absl::SimpleAtoi(padded->second, &arguments.model.padded_vocab_size)) {
-    return absl::DataLossError(
-        absl::StrCat("checkpoint ", checkpoint->path(), " does not say padded_vocab_size"));
-  }
-  return arguments;
-}
-
 // Of all ranks, before any of them is there.
-absl::Status CheckWholeJob(const Arguments& given, const TrainingOutput& output) {
-  FR_ASSIGN_OR_RETURN(const Arguments arguments, WithPaddingOfCheckpoint(given));
+absl::Status CheckWholeJob(const Arguments& arguments, const TrainingOutput& output) {
   FR_ASSIGN_OR_RETURN(const ChunkFactory make_chunk, ChunkFactoryOf(arguments));
   FR_ASSIGN_OR_RETURN(const Grid grid, GridOf(arguments));
   FR_ASSIGN_OR_RETURN(const JobCheckReport report,
@@ -271,21 +256,24 @@ absl::Status MakeSaveFolder(const std::string& folder) {
 
 }  // namespace
 
-absl::Status RunTraining(const Arguments& given, const Datasets& datasets,
+absl::Status RunTraining(const Arguments& arguments, const Datasets& datasets,
                          comm::GroupFactory& factory, const TrainingOutput& output) {
-  FR_ASSIGN_OR_RETURN(const Arguments arguments, WithPaddingOfCheckpoint(given));
   FR_ASSIGN_OR_RETURN(const GptConfig config, ConfigOf(arguments));
   FR_ASSIGN_OR_RETURN(const ChunkFactory make_chunk, ChunkFactoryOf(arguments));
   FR_ASSIGN_OR_RETURN(const Grid grid, GridOf(arguments));
   const CpuRuntime runtime(cpu::Kernels());
   RankTrainerOptions options = RankTrainerOptionsOf(arguments);
   options.kernels = cpu::MatmulChoice();
+  options.start = StartInWords(arguments.start);
   FR_ASSIGN_OR_RETURN(const std::unique_ptr<RankTrainer> trainer,
                       RankTrainer::Create(runtime.ops, factory, grid, make_chunk, options));
   if (factory.rank() == 0 && output.print) {
     output.print(Announcement(arguments, config, *trainer));
   }
-  return TrainingLoop(arguments, datasets, config, *trainer, output).Run();
+  std::vector<int> all(factory.world_size());
+  std::iota(all.begin(), all.end(), 0);
+  return TrainingLoop(arguments, datasets, config, *trainer, factory.Create("save", all), output)
+      .Run();
 }
 
 absl::Status TrainWithThreads(const Arguments& arguments, const TrainingOutput& output) {
@@ -298,7 +286,7 @@ absl::Status TrainWithThreads(const Arguments& arguments, const TrainingOutput& 
   FR_ASSIGN_OR_RETURN(const GptConfig config, ConfigOf(arguments));
   FR_ASSIGN_OR_RETURN(const Datasets datasets, OpenDatasets(arguments, config));
   FR_RETURN_IF_ERROR(CheckWholeJob(arguments, output));
-  FR_RETURN_IF_ERROR(MakeSaveFolder(arguments.output.save));
+  FR_RETURN_IF_ERROR(MakeSaveFolder(arguments.checkpoint.save));
   comm::RunRanksOptions options;
   options.hub.deadline = std::chrono::milliseconds(
       static_cast<int64_t>(arguments.parallel.distributed_timeout_minutes * 60e3));

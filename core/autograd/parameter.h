@@ -28,6 +28,9 @@ struct ParameterSpec {
   std::string name;    // logical: the same for every layout, unique in the model
   Shape global_shape;  // of the whole parameter
   Box box;             // the part that this tensor-parallel rank holds
+  // The last rows of dim 0 that stand for nothing and only make the shape divisible, as those of a
+  // padded vocabulary. They depend on the layout, start as zero, stay so, and are never saved.
+  int64_t padding_rows = 0;
   DType dtype = DType::kF32;
   ParameterKind kind = ParameterKind::kTrainable;
   bool weight_decay = true;  // false for norms and biases
@@ -49,6 +52,10 @@ class Parameter {
   const Box& box() const { return spec_.box; }
   const Shape& shape() const { return spec_.box.extent; }  // local
   int64_t numel() const { return shape().numel(); }        // local
+  // Without padding rows: the same for every layout. Padding is last along the outermost dim, so an
+  // element of the logical box has the same row-major index there as in the box.
+  Shape logical_shape() const;
+  Box logical_box() const;
   DType dtype() const { return spec_.dtype; }
   ParameterKind kind() const { return spec_.kind; }
   bool trainable() const { return kind() != ParameterKind::kFrozen; }

@@ -22,6 +22,9 @@ void CheckBox(const ParameterSpec& spec) {
         << "the box [" << begin << ", " << end << ") of dim " << dim << " of " << spec.name
         << " leaves its global shape " << global;
   }
+  if (spec.padding_rows == 0) return;
+  FR_CHECK(global.rank() > 0 && spec.padding_rows > 0 && spec.padding_rows < global[0])
+      << spec.padding_rows << " padding rows of " << spec.name << " of shape " << global;
 }
 
 // A box, row-major, as runs that are contiguous in the global tensor too.
@@ -120,15 +123,16 @@ void InitialValue(const Parameter& parameter, const Init& init, uint64_t seed,
   switch (init.kind) {
     case Init::Kind::kZeros:
       std::fill(out.begin(), out.end(), 0.0f);
-      return;
+      break;
     case Init::Kind::kOnes:
       std::fill(out.begin(), out.end(), 1.0f);
-      return;
+      break;
     case Init::Kind::kNormal:
       FillNormalBox(parameter, RandomKey::Root(seed).Fold("init").Fold(parameter.name()),
                     init.stddev, out);
-      return;
+      break;
   }
+  std::fill(out.begin() + parameter.logical_box().extent.numel(), out.end(), 0.0f);  // padding
 }
 
 }  // namespace forerun

@@ -52,7 +52,7 @@ class ParameterRegistry {
 
 // Writes the local box of a parameter's initial value, row-major: numel() elements. Key:
 // Root(seed).Fold("init").Fold(name); logical index: row-major in the global shape, so boxes that
-// tile a parameter hold exactly the values of the whole.
+// tile a parameter hold exactly the values of the whole. Padding is zero.
 void InitialValue(const Parameter& parameter, const Init& init, uint64_t seed,
                   absl::Span<float> out);
 

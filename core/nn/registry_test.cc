@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "core/nn/registry.h"
 
+#include <algorithm>
 #include <vector>
 
 #include "core/random/random.h"
@@ -51,6 +52,23 @@ TEST(ParameterRegistryDeathTest, RefusesWhatIsWrongByName) {
   ParameterRegistry other;
   const Parameter& stranger = other.Declare(Spec("c", {1}), Init::Zeros());
   EXPECT_DEATH(registry.init(stranger), "c belongs to another registry");
+}
+
+TEST(InitialValue, PaddingIsZeroAndChangesNothingElse) {
+  for (const Init& init : {Init::Ones(), Init::Normal(1.0)}) {
+    std::vector<std::vector<float>> values;
+    for (const int64_t padding : {0, 3}) {
+      ParameterRegistry registry;
+      ParameterSpec spec = Spec("table", {8, 2});
+      spec.box = {{2, 0}, {6, 2}};
+      spec.padding_rows = padding;
+      const Parameter& parameter = registry.Declare(spec, init);
+      values.emplace_back(12);
+      InitialValue(parameter, init, 5, absl::MakeSpan(values.back()));
+    }
+    std::fill(values[0].begin() + 6, values[0].end(), 0.0f);
+    EXPECT_EQ(values[0], values[1]);
+  }
 }
 
 // The oracle draws the whole parameter in one go and picks the box element by element.

@@ -163,7 +163,7 @@ absl::Status Train(comm::GroupFactory& factory) {
               {(i - 1) * kGlobalBatch, 0, parallel.at().dp, kData, kMicroBatch});
     dp->reducer().BeginStep(kMicrobatches);
     executor.Run(schedule.stages[parallel.at().pp], /*chunks=*/1, step);
-    FR_RETURN_IF_ERROR(optimizer.Step(i, /*lr=*/3e-3).status());
+    FR_RETURN_IF_ERROR(optimizer.Step(/*lr=*/3e-3).status());
     if (!chunk->last()) continue;
     if (i == 1) first_loss = step.loss;
     if (i == kSteps && step.loss >= first_loss) return absl::InternalError("the loss did not fall");

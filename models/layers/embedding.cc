@@ -25,6 +25,7 @@ EmbeddingLayer::EmbeddingLayer(ParameterRegistry& registry, const GptConfig& con
       hidden_size_(config.hidden_size),
       word_(registry, group,
             {.name = "embedding.word_embeddings",
+             .vocab_size = config.vocab_size,
              .padded_vocab_size = config.padded_vocab_size,
              .hidden_size = config.hidden_size,
              .dtype = config.dtype,

@@ -18,6 +18,7 @@ const Parameter* ChooseTable(ParameterRegistry& registry, const GptConfig& confi
   return &registry.Declare({.name = tied ? "embedding.word_embeddings.weight" : "output.weight",
                             .global_shape = shape,
                             .box = SplitBox(shape, 0, group),
+                            .padding_rows = config.padded_vocab_size - config.vocab_size,
                             .dtype = config.dtype,
                             .sharing = tied ? Sharing::kCopy : Sharing::kNone},
                            Init::Normal(config.init_method_std));

@@ -65,7 +65,7 @@ absl::StatusOr<DistributedOptimizer::StepResult> OptimizerRank::Step(int step,
   reducer_->BeginStep(1);
   reducer_->Announce(0, parameters_.order());
   for (const Parameter* parameter : parameters_.order()) Contribute(step, *parameter, total);
-  return optimizer_->Step(step, 0.125);
+  return optimizer_->Step(0.125);
 }
 
 // All ranks but the last contribute their rank plus one, the last what is missing.

@@ -8,6 +8,15 @@
 #include "core/tensor/tensor.h"
 
 namespace forerun {
+namespace {
+
+// Calls visit with a zero of the element type.
+template <typename Visit>
+absl::Status VisitElement(DType dtype, Visit&& visit) {
+  return dtype == DType::kI64 ? visit(int64_t{0}) : VisitFloating(dtype, visit);
+}
+
+}  // namespace
 
 absl::Status StateMap::Save(Stateful& state) {
   return state.Save([this](const StatePiece& piece) { return SavePiece(piece); });
@@ -48,7 +57,7 @@ absl::Status StateMap::SavePiece(const StatePiece& piece) {
   Entry& entry = entries_[piece.name];
   entry.values.resize(piece.global.numel());
   entry.saved.resize(piece.global.numel());
-  return VisitFloating(piece.values.dtype(), [&](auto element) -> absl::Status {
+  return VisitElement(piece.values.dtype(), [&](auto element) -> absl::Status {
     const auto* values = piece.values.data<decltype(element)>();
     for (int64_t i = 0; i < piece.values.numel(); ++i) {
       if (entry.saved[piece.begin + i]) {
@@ -65,7 +74,7 @@ absl::Status StateMap::LoadPiece(const StatePiece& piece) const {
   MutexLock lock(&mutex_);
   const auto found = entries_.find(piece.name);
   if (found == entries_.end()) return absl::NotFoundError(piece.name);
-  return VisitFloating(piece.values.dtype(), [&](auto element) -> absl::Status {
+  return VisitElement(piece.values.dtype(), [&](auto element) -> absl::Status {
     using T = decltype(element);
     for (int64_t i = 0; i < piece.values.numel(); ++i) {
       piece.values.mutable_data<T>()[i] =

@@ -18,6 +18,10 @@ namespace forerun {
 absl::Status CheckAgreement(const OpContext& context, comm::ProcessGroup& group,
                             absl::string_view what, absl::string_view text);
 
+// Whether all ranks of a group went well: ok on all, or on all the error of the first rank that has
+// one. A collective call. Throws comm::GroupError.
+absl::Status AgreeOnStatus(comm::ProcessGroup& group, const absl::Status& mine);
+
 // Every value becomes the largest that any rank of the group has there, the same bits on all. A
 // collective call; all ranks give equally many. Throws comm::GroupError.
 void TakeLargest(const OpContext& context, comm::ProcessGroup& group, absl::Span<double> values);

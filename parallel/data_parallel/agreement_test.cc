@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "parallel/data_parallel/agreement.h"
 
+#include <algorithm>
 #include <string>
 #include <vector>
 
@@ -79,6 +80,21 @@ TEST(Agreement, LongTextsOfManyLengthsAreComparedInFull) {
                 "ranks of group dp differ in their bucket plan: rank 0 has \"left\" where rank 1 "
                 "has \"right" +
                     common + "\"");
+}
+
+TEST(AgreeOnStatus, AllRanksGetTheErrorOfTheFirstThatHasOne) {
+  for (const std::vector<int>& failing :
+       std::vector<std::vector<int>>{{}, {2}, {1, 2}, {0, 1, 2}}) {
+    const absl::Status status = RankJob(3).Run([&](const RankContext& rank) {
+      const bool fails = std::count(failing.begin(), failing.end(), rank.rank) > 0;
+      const absl::Status agreed = AgreeOnStatus(
+          rank.group, fails ? absl::DataLossError(std::string(rank.rank, 'x')) : absl::OkStatus());
+      EXPECT_EQ(agreed, failing.empty() ? absl::OkStatus()
+                                        : absl::DataLossError(std::string(failing[0], 'x')));
+      return absl::OkStatus();
+    });
+    EXPECT_TRUE(status.ok()) << status;
+  }
 }
 
 }  // namespace

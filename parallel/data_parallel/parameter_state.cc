@@ -3,14 +3,15 @@
 
 #include <utility>
 
+#include "absl/types/optional.h"
+#include "core/autograd/parameter_piece.h"
 #include "core/base/status_macros.h"
 
 namespace forerun {
 namespace {
 
-StatePiece PieceOf(const Parameter& parameter, const Tensor& value) {
-  return StatePiece{parameter.name(), parameter.global_shape(), parameter.box(), 0,
-                    value.View({parameter.numel()})};
+absl::optional<StatePiece> WholePiece(const Parameter& parameter, const Tensor& value) {
+  return PieceOf(parameter, parameter.name(), 0, value.View({parameter.numel()}));
 }
 
 }  // namespace
@@ -24,14 +25,17 @@ absl::Status ParameterState::Save(absl::FunctionRef<absl::Status(const StatePiec
   for (const Parameter* parameter : parameters_) {
     // Every rank reads every parameter, so that all advance the chain alike.
     const ParamLease lease = gate_.Read(*parameter, host, "checkpoint");
-    if (saves_(*parameter)) FR_RETURN_IF_ERROR(save(PieceOf(*parameter, lease.tensor())));
+    if (!saves_(*parameter)) continue;
+    const absl::optional<StatePiece> piece = WholePiece(*parameter, lease.tensor());
+    if (piece.has_value()) FR_RETURN_IF_ERROR(save(*piece));
   }
   return absl::OkStatus();
 }
 
 absl::Status ParameterState::Load(absl::FunctionRef<absl::Status(const StatePiece&)> load) {
   for (const Parameter* parameter : parameters_) {
-    FR_RETURN_IF_ERROR(load(PieceOf(*parameter, buffer_.Initial(*parameter))));
+    const absl::optional<StatePiece> piece = WholePiece(*parameter, buffer_.Initial(*parameter));
+    if (piece.has_value()) FR_RETURN_IF_ERROR(load(*piece));
   }
   return absl::OkStatus();
 }

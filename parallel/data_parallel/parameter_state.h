@@ -11,7 +11,7 @@
 namespace forerun {
 
 // The parameters of a rank as a checkpoint sees them: whole local boxes, read through the gate,
-// under their logical names. Loading writes the buffer, before training begins.
+// without padding, under their logical names. Loading writes the buffer, before training begins.
 class ParameterState final : public Stateful {
  public:
   // `saves`: whether this rank is the one to save a parameter (of all ranks that hold the same

@@ -15,6 +15,7 @@ const Parameter& DeclareTable(ParameterRegistry& registry, comm::ProcessGroup& g
   return registry.Declare({.name = absl::StrCat(spec.name, ".weight"),
                            .global_shape = global,
                            .box = SplitBox(global, 0, group),
+                           .padding_rows = spec.padded_vocab_size - spec.vocab_size,
                            .dtype = spec.dtype,
                            .sharing = spec.sharing},
                           spec.init);

@@ -14,8 +14,9 @@
 namespace forerun {
 
 struct VocabParallelEmbeddingSpec {
-  std::string name;  // the parameter is <name>.weight
-  int64_t padded_vocab_size = 0;
+  std::string name;               // the parameter is <name>.weight
+  int64_t vocab_size = 0;         // tokens that exist
+  int64_t padded_vocab_size = 0;  // rows of the table
   int64_t hidden_size = 0;
   DType dtype = DType::kF32;
   Init init;

@@ -13,20 +13,21 @@ namespace {
 
 // Adds the embedding of tokens of every rank's part, one of them twice, to x.
 LayerCase Case(DeviceKind device) {
-  return {.build =
-              [device](ParameterRegistry& registry, comm::ProcessGroup& group) {
-                const auto layer = std::make_shared<VocabParallelEmbedding>(
-                    registry, group,
-                    VocabParallelEmbeddingSpec{
-                        .name = "word", .padded_vocab_size = 12, .hidden_size = 5});
-                const auto memory = std::make_shared<TestDevice>(device);
-                const Tensor tokens = memory->Tokens({3, 2}, {0, 11, 4, 7, 4, 2});
-                return [=](const ForwardContext& context, const Value& x) {
-                  (void)memory;  // owns what the tokens lie in
-                  return Add(context, x, layer->Forward(context, tokens));
-                };
-              },
-          .input = {3, 2, 5}};
+  return {
+      .build =
+          [device](ParameterRegistry& registry, comm::ProcessGroup& group) {
+            const auto layer = std::make_shared<VocabParallelEmbedding>(
+                registry, group,
+                VocabParallelEmbeddingSpec{
+                    .name = "word", .vocab_size = 12, .padded_vocab_size = 12, .hidden_size = 5});
+            const auto memory = std::make_shared<TestDevice>(device);
+            const Tensor tokens = memory->Tokens({3, 2}, {0, 11, 4, 7, 4, 2});
+            return [=](const ForwardContext& context, const Value& x) {
+              (void)memory;  // owns what the tokens lie in
+              return Add(context, x, layer->Forward(context, tokens));
+            };
+          },
+      .input = {3, 2, 5}};
 }
 
 TEST(VocabParallelEmbedding, EveryTokenIsLookedUpByTheRankThatHoldsIt) {

@@ -2,11 +2,13 @@
 // What a user gets wrong, with the real program: one sentence that names the thing, an exit code
 // that is not 0, and nothing lost.
 #include <algorithm>
+#include <filesystem>
 #include <functional>
 #include <string>
 #include <vector>
 
 #include "absl/strings/str_cat.h"
+#include "checkpoint/checkpoint.h"
 #include "core/base/output_file.h"
 #include "data/indexed_dataset.h"
 #include "gmock/gmock.h"
@@ -140,7 +142,10 @@ TEST(BadInput, ALossThatIsNoNumberEndsTheRunAndLosesNothing) {
   for (const std::string layout :
        {"", "--world-size 8 --tensor-model-parallel-size 2 --pipeline-model-parallel-size 2 "}) {
     ExpectRefused(
-        absl::StrCat("--mock-data --train-iters 20 --lr 1e38 --load kept --save kept ", layout),
+        absl::StrCat(
+            "--mock-data --train-iters 20 --lr 1e38 --override-opt_param-scheduler --load kept "
+            "--save kept ",
+            layout),
         " at iteration ");
   }
   ExpectTrains("--mock-data --train-iters 3 --load kept --save kept");
@@ -152,6 +157,32 @@ TEST(BadInput, ARunThatFailsForAnotherReasonKeepsTheCheckpointOfBefore) {
                 "the checkpoint's model");
   ExpectRefused("--data-path absent --train-iters 3 --load before --save before", "absent.idx");
   ExpectTrains("--mock-data --train-iters 3 --load before --save before");
+}
+
+// Files may be no longer than 16 KiB: a full disk, as far as a writer can tell.
+ProgramResult PretrainOnAFullDisk(absl::string_view flags) {
+  return RunProgram("bash", absl::StrCat("-c 'ulimit -f 16; trap \"\" XFSZ; exec "
+                                         "trainer/pretrain_gpt ",
+                                         kModel, flags, "'"));
+}
+
+TEST(BadInput, AFullDiskIsOneErrorAndTheCheckpointOfBeforeStaysTheNewest) {
+  const std::string folder = PathOf("full");
+  for (const std::string how : {"", "--async-save "}) {
+    std::filesystem::remove_all(folder);
+    ExpectTrains("--mock-data --train-iters 2 --save full");
+    const ProgramResult full = PretrainOnAFullDisk(
+        absl::StrCat(how, "--mock-data --train-iters 8 --save-interval 3 --load full --save full"));
+    EXPECT_EQ(full.exit_code, 1) << full.out;
+    EXPECT_THAT(full.err, HasSubstr("the checkpoint of iteration 3 was not saved: "));
+    EXPECT_THAT(full.err, HasSubstr(".safetensors cannot be written: File too large"));
+    EXPECT_FALSE(std::filesystem::exists(folder + "/iter_0000003.tmp"));
+    const auto before = Checkpoint::Open(folder);
+    ASSERT_TRUE(before.ok()) << before.status();
+    EXPECT_EQ((*before)->iteration(), 2);
+    EXPECT_EQ((*before)->Verify(), absl::OkStatus());
+    ExpectTrains("--mock-data --train-iters 3 --load full --save full");
+  }
 }
 
 }  // namespace

@@ -1,73 +1,46 @@
 // SPDX-License-Identifier: Apache-2.0
-// A run that is interrupted and goes on is the run that was not: to the bit in the same layout,
-// within the bound of docs/numerics.md in another.
+// A run that is interrupted and goes on is the run that was not, to the bit. In another layout:
+// //tests/issues:megatron_659_test.
 #include <algorithm>
+#include <filesystem>
 #include <string>
 #include <vector>
 
 #include "absl/strings/str_cat.h"
-#include "absl/strings/str_split.h"
 #include "checkpoint/checkpoint.h"
 #include "core/autograd/param_reader.h"
 #include "core/autograd/parameter.h"
+#include "core/base/output_file.h"
 #include "core/base/status_macros.h"
 #include "core/device/device.h"
 #include "core/tensor/dtype.h"
+#include "core/tensor/host_tensor.h"
 #include "core/tensor/stateful.h"
 #include "core/tensor/tensor.h"
+#include "gmock/gmock.h"
 #include "gtest/gtest.h"
+#include "parallel/data_parallel/agreement.h"
 #include "parallel/topology/parallel_context.h"
 #include "tests/support/job.h"
-#include "trainer/arguments.h"
-#include "trainer/metrics.h"
+#include "tests/support/training_run.h"
 #include "trainer/rank_trainer.h"
-#include "trainer/training_loop.h"
 
 namespace forerun {
 namespace {
 
-// T0 with dropout, a warm-up and a decay: state that a resumed run must come back to.
-constexpr char kT0[] =
-    "--num-layers 4 --hidden-size 64 --num-attention-heads 4 --ffn-hidden-size 128 "
-    "--seq-length 32 --untie-embeddings-and-output-weights --micro-batch-size 1 "
-    "--global-batch-size 12 --lr 1e-3 --lr-decay-iters 10 --lr-warmup-iters 2 --mock-data "
-    "--eval-iters 0 --threads-per-rank 1 --param-checksum ";
-constexpr char kOverlapped[] =
-    "--use-distributed-optimizer --overlap-grad-reduce --overlap-param-gather "
-    "--ddp-bucket-size 8192 --poison-stale-params ";
+using testing::HasSubstr;
 
-struct Trained {
-  std::vector<int64_t> iterations;
-  std::vector<double> losses;
-  std::vector<double> grad_norms;
-  std::vector<double> lrs;
-  uint64_t checksum = 0;
-};
-
-Trained Train(absl::string_view flags) {
-  const std::vector<std::string> args =
-      absl::StrSplit(absl::StrCat(kT0, flags), ' ', absl::SkipEmpty());
-  Trained run;
-  const absl::StatusOr<Arguments> arguments = ParseArguments(args);
-  EXPECT_TRUE(arguments.ok()) << arguments.status();
-  if (!arguments.ok()) return run;
-  TrainingOutput output;
-  output.on_step = [&](const StepMetrics& step) {
-    run.iterations.push_back(step.iteration);
-    run.losses.push_back(step.loss);
-    run.grad_norms.push_back(step.grad_norm);
-    run.lrs.push_back(step.lr);
-  };
-  output.on_checksum = [&](uint64_t checksum) { run.checksum = checksum; };
-  const absl::Status status = TrainWithThreads(*arguments, output);
-  EXPECT_TRUE(status.ok()) << flags << ": " << status;
-  return run;
+TrainingRun Train(absl::string_view flags) {
+  const absl::StatusOr<TrainingRun> run =
+      TrainWith(absl::StrCat(kT0Flags, "--untie-embeddings-and-output-weights ", flags));
+  EXPECT_TRUE(run.ok()) << flags << ": " << run.status();
+  return run.ok() ? *run : TrainingRun{};
 }
 
 std::string Folder(absl::string_view name) { return absl::StrCat(testing::TempDir(), "/", name); }
 
 // One after the other.
-Trained Joined(Trained first, const Trained& second) {
+TrainingRun Joined(TrainingRun first, const TrainingRun& second) {
   const auto append = [](auto& to, const auto& from) {
     to.insert(to.end(), from.begin(), from.end());
   };
@@ -80,9 +53,9 @@ Trained Joined(Trained first, const Trained& second) {
 }
 
 void ExpectResumesToTheBit(const std::string& name, const std::string& layout) {
-  const Trained whole = Train(absl::StrCat(layout, "--train-iters 10"));
+  const TrainingRun whole = Train(absl::StrCat(layout, "--train-iters 10"));
   const std::string folder = Folder(name);
-  Trained broken = Train(absl::StrCat(layout, "--train-iters 5 --save ", folder));
+  TrainingRun broken = Train(absl::StrCat(layout, "--train-iters 5 --save ", folder));
   broken = Joined(broken, Train(absl::StrCat(layout, "--train-iters 10 --load ", folder)));
   EXPECT_EQ(broken.iterations, whole.iterations) << name;
   EXPECT_EQ(broken.losses, whole.losses) << name;
@@ -93,61 +66,146 @@ void ExpectResumesToTheBit(const std::string& name, const std::string& layout) {
 }
 
 TEST(Resume, IsExactWithFourShards) {
-  ExpectResumesToTheBit("dp4", absl::StrCat(kOverlapped, "--world-size 4 "));
+  ExpectResumesToTheBit("dp4", absl::StrCat(kOverlapFlags, "--world-size 4 "));
 }
 
 TEST(Resume, IsExactInThreeDimensions) {
-  ExpectResumesToTheBit("3d", absl::StrCat(kOverlapped,
+  ExpectResumesToTheBit("3d", absl::StrCat(kOverlapFlags,
                                            "--world-size 8 --tensor-model-parallel-size 2 "
                                            "--pipeline-model-parallel-size 2 "));
 }
 
 TEST(Resume, IsExactInBfloat16) {
-  ExpectResumesToTheBit("bf16", absl::StrCat(kOverlapped, "--bf16 --world-size 2 "));
+  ExpectResumesToTheBit("bf16", absl::StrCat(kOverlapFlags, "--bf16 --world-size 2 "));
 }
 
 TEST(Resume, IsExactWithoutSharding) { ExpectResumesToTheBit("plain", "--world-size 2 "); }
 
 TEST(Resume, SavingOnTheWayChangesNothing) {
-  const std::string layout = absl::StrCat(kOverlapped, "--world-size 2 --train-iters 6 ");
-  const Trained quiet = Train(layout);
-  const Trained saving = Train(absl::StrCat(layout, "--save-interval 2 --save ", Folder("often")));
+  const std::string layout = absl::StrCat(kOverlapFlags, "--world-size 2 --train-iters 6 ");
+  const TrainingRun quiet = Train(layout);
+  const TrainingRun saving =
+      Train(absl::StrCat(layout, "--save-interval 2 --save ", Folder("often")));
   EXPECT_EQ(saving.losses, quiet.losses);
   EXPECT_EQ(saving.checksum, quiet.checksum);
 }
 
-void ExpectContinuesIn(const std::string& layout, const std::string& folder, const Trained& whole) {
-  const Trained rest = Train(absl::StrCat(layout, "--train-iters 10 --load ", folder));
-  ASSERT_EQ(rest.losses.size(), 5u) << layout;
-  for (size_t i = 0; i < 5; ++i) {
-    EXPECT_NEAR(rest.losses[i], whole.losses[5 + i], 1e-5 * whole.losses[5 + i]) << layout << i;
-    EXPECT_NEAR(rest.grad_norms[i], whole.grad_norms[5 + i], 1e-5 * whole.grad_norms[5 + i])
-        << layout << i;
-  }
+std::string Refusal(absl::string_view flags) {
+  const absl::StatusOr<TrainingRun> run =
+      TrainWith(absl::StrCat(kT0Flags, "--untie-embeddings-and-output-weights ", flags));
+  EXPECT_FALSE(run.ok()) << flags;
+  return std::string(run.status().message());
 }
 
-TEST(Resume, AnyNumberOfShardsLoadsAnyOther) {
-  const std::string layout = absl::StrCat(kOverlapped, "--world-size 2 ");
-  const Trained whole = Train(absl::StrCat(layout, "--train-iters 10"));
-  Train(absl::StrCat(layout, "--train-iters 5 --save ", Folder("dp2")));
-  for (const std::string other : {"--world-size 1 ", "--world-size 3 ", "--world-size 4 "}) {
-    ExpectContinuesIn(absl::StrCat(kOverlapped, other), Folder("dp2"), whole);
-    ExpectContinuesIn(other, Folder("dp2"), whole);  // not sharded
+// Five steps of ten are saved.
+class Resumed : public testing::Test {
+ protected:
+  static void SetUpTestSuite() {
+    whole_ =
+        new TrainingRun(Train(absl::StrCat("--train-iters 10 --save-interval 5 --save ", Saved())));
   }
+  static std::string Saved() { return Folder("half"); }
+  static TrainingRun GoOn(absl::string_view flags) {
+    return Train(absl::StrCat("--ckpt-step 5 --load ", Saved(), " ", flags));
+  }
+  static std::string GoOnRefusal(absl::string_view flags) {
+    return Refusal(absl::StrCat("--ckpt-step 5 --load ", Saved(), " ", flags));
+  }
+
+  static const TrainingRun* whole_;
+};
+const TrainingRun* Resumed::whole_ = nullptr;
+
+TEST_F(Resumed, TheScheduleIsThisRunsOrTheCheckpointsAndTheUserSaysWhich) {
+  EXPECT_THAT(GoOnRefusal("--train-iters 10 --lr 5e-4"),
+              HasSubstr("was trained with --lr 0.001, this run has 5e-04"));
+  const TrainingRun same = GoOn(
+      "--train-iters 10 --lr 5e-4 --lr-decay-style cosine --min-lr 1e-4 "
+      "--use-checkpoint-opt_param-scheduler");
+  EXPECT_EQ(StepDifference(same, *whole_, 0.0), "");
+  EXPECT_EQ(same.checksum, whole_->checksum);
+  const TrainingRun other = GoOn("--train-iters 10 --lr 5e-4 --override_opt_param_scheduler");
+  ASSERT_EQ(other.lrs.size(), 5u);
+  EXPECT_EQ(other.losses[0], whole_->losses[5]);
+  for (size_t i = 0; i < 5; ++i) EXPECT_EQ(other.lrs[i], whole_->lrs[5 + i] / 2);
+  EXPECT_THAT(GoOnRefusal("--train-iters 10 --use-checkpoint-opt_param-scheduler "
+                          "--override-opt_param-scheduler"),
+              HasSubstr("give one of them"));
 }
 
-// The byte vocabulary is padded to 512 at tensor size 2 and to 384 at 1: both ways it must fit.
-TEST(Resume, AnyLayoutLoadsAnyOther) {
-  const std::string in_3d = absl::StrCat(kOverlapped,
-                                         "--world-size 8 --tensor-model-parallel-size 2 "
-                                         "--pipeline-model-parallel-size 2 ");
-  const std::string in_2d =
-      absl::StrCat(kOverlapped, "--world-size 8 --pipeline-model-parallel-size 4 ");
-  const Trained whole = Train(absl::StrCat(in_3d, "--train-iters 10"));
-  Train(absl::StrCat(in_3d, "--train-iters 5 --save ", Folder("from3d")));
-  Train(absl::StrCat(in_2d, "--train-iters 5 --save ", Folder("from2d")));
-  ExpectContinuesIn(in_2d, Folder("from3d"), whole);
-  ExpectContinuesIn(in_3d, Folder("from2d"), whole);
+TEST_F(Resumed, TheSeedIsTheCheckpointsUnlessTheUserSaysOtherwise) {
+  const TrainingRun same = GoOn("--train-iters 10 --seed 7");
+  EXPECT_EQ(StepDifference(same, *whole_, 0.0), "");
+  EXPECT_TRUE(same.Said("the checkpoint's seed 1234 goes on, not --seed 7"));
+  EXPECT_NE(GoOn("--train-iters 6 --seed 7 --no-load-rng").losses[0], whole_->losses[5]);
+}
+
+TEST_F(Resumed, WithoutItsOptimizerTheMomentsBeginAnew) {
+  const std::string saved = Folder("fresh");
+  const TrainingRun run = GoOn(absl::StrCat("--train-iters 7 --no-load-optim --save ", saved));
+  EXPECT_EQ(run.iterations, (std::vector<int64_t>{6, 7}));
+  EXPECT_EQ(run.losses[0], whole_->losses[5]);
+  EXPECT_NE(run.losses[1], whole_->losses[6]);
+  const auto checkpoint = Checkpoint::Open(saved);
+  ASSERT_TRUE(checkpoint.ok()) << checkpoint.status();
+  const Tensor steps = HostTensor({1}, DType::kI64);
+  ASSERT_EQ((*checkpoint)->LoadPiece({"optimizer.step", {}, Box::Whole({}), 0, steps}),
+            absl::OkStatus());
+  EXPECT_EQ(*steps.data<int64_t>(), 2);
+}
+
+TEST_F(Resumed, FinetuningTakesTheWeightsAndNothingElse) {
+  const TrainingRun run = GoOn("--train-iters 3 --finetune --lr 5e-4 --lr-decay-iters 3");
+  EXPECT_EQ(run.iterations, (std::vector<int64_t>{1, 2, 3}));
+  EXPECT_EQ(run.lrs[0], 2.5e-4);                // the first of two steps of warm-up
+  EXPECT_LT(run.losses[0], whole_->losses[0]);  // the same samples, a trained model
+  const TrainingRun none = GoOn("--train-iters 0 --finetune --lr-warmup-iters 0");
+  EXPECT_EQ(none.checksum, GoOn("--train-iters 5").checksum);
+  EXPECT_EQ(Refusal("--train-iters 3 --finetune"), "--finetune needs --load");
+}
+
+TEST_F(Resumed, TheModelsFlagsCanComeFromTheCheckpoint) {
+  const std::string rest = absl::StrCat(
+      "--micro-batch-size 1 --global-batch-size 12 --lr 1e-3 --lr-decay-iters 10 "
+      "--lr-warmup-iters 2 --mock-data --eval-iters 0 --threads-per-rank 1 --train-iters 10 "
+      "--world-size 2 --use-checkpoint-args --ckpt-step 5 --load ",
+      Saved());
+  const absl::StatusOr<TrainingRun> run = TrainWith(rest);
+  ASSERT_TRUE(run.ok()) << run.status();
+  EXPECT_EQ(run->losses.size(), 5u);
+  EXPECT_EQ(StepDifference(*run, *whole_, 1e-5), "");
+  EXPECT_EQ(TrainWith(rest + " --hidden-size 32").status().message(),
+            "the checkpoint's model has hidden_size 64, this run's has 32");
+}
+
+// The same file names and bytes under two folders.
+void ExpectSameFiles(const std::string& a, const std::string& b) {
+  int files = 0;
+  for (const auto& entry : std::filesystem::recursive_directory_iterator(a)) {
+    if (!entry.is_regular_file()) continue;
+    const std::string path = entry.path();
+    const std::string other = absl::StrCat(b, path.substr(a.size()));
+    EXPECT_EQ(*ReadFile(path), ReadFile(other).value_or("no file")) << path;
+    ++files;
+  }
+  EXPECT_GT(files, 0);
+}
+
+TEST(AsyncSave, WritesTheFilesOfASaveThatStopsTheRunAndChangesNoBit) {
+  const std::string layout = absl::StrCat(
+      kOverlapFlags, "--world-size 4 --train-iters 6 --save-interval 1 --save-retain-interval 2 ");
+  const std::string stops = Folder("stops"), flows = Folder("flows");
+  const TrainingRun stopping = Train(absl::StrCat(layout, "--save ", stops));
+  const TrainingRun flowing = Train(absl::StrCat(layout, "--async-save --save ", flows));
+  EXPECT_EQ(flowing.losses, stopping.losses);
+  EXPECT_EQ(flowing.checksum, stopping.checksum);
+  for (const int iteration : {1, 2, 3, 4, 5, 6}) {
+    const std::string folder = absl::StrCat("/iter_000000", iteration);
+    EXPECT_EQ(std::filesystem::exists(flows + folder), iteration % 2 == 0) << iteration;
+    EXPECT_TRUE(flowing.Said(absl::StrCat("saved checkpoint of iteration ", iteration, " in")));
+  }
+  ExpectSameFiles(stops, flows);
+  ExpectSameFiles(flows, stops);
 }
 
 // All values of a parameter's box, as the checkpoint has them.
@@ -168,9 +226,8 @@ absl::Status SaveAndCompare(RankTrainer& trainer, const std::string& folder, int
   const ParallelContext& parallel = trainer.parallel();
   const SaveOptions options{folder, iteration, parallel.rank(), parallel.grid().world_size(), {}};
   const std::vector<Stateful*> states = trainer.state();
-  FR_RETURN_IF_ERROR(SaveCheckpoint(options, states, [&] {
-    parallel.world().Barrier().Wait(host);
-    return absl::OkStatus();
+  FR_RETURN_IF_ERROR(SaveCheckpoint(options, states, [&](const absl::Status& mine) {
+    return AgreeOnStatus(parallel.world(), mine);
   }));
   FR_ASSIGN_OR_RETURN(const auto checkpoint, Checkpoint::Open(folder));
   for (const Parameter* parameter : trainer.chunk().registry().parameters()) {
