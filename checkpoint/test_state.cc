@@ -19,15 +19,16 @@ class Meeting {
 
   absl::Status Agree(const absl::Status& mine) {
     MutexLock lock(&mutex_);
-    error_.Update(mine);
+    arriving_.Update(mine);
     const int64_t generation = generation_;
     if (++arrived_ == ranks_) {
       arrived_ = 0;
       ++generation_;
+      agreed_ = std::exchange(arriving_, absl::OkStatus());
       changed_.NotifyAll();
     }
     while (generation_ == generation) changed_.Wait(&mutex_);
-    return error_;
+    return agreed_;  // which stays until all have met again
   }
 
  private:
@@ -36,7 +37,8 @@ class Meeting {
   CondVar changed_;
   int arrived_ ABSL_GUARDED_BY(mutex_) = 0;
   int64_t generation_ ABSL_GUARDED_BY(mutex_) = 0;
-  absl::Status error_ ABSL_GUARDED_BY(mutex_);  // the first
+  absl::Status arriving_ ABSL_GUARDED_BY(mutex_);  // the first error of this meeting
+  absl::Status agreed_ ABSL_GUARDED_BY(mutex_);    // of the last one
 };
 
 StatePiece ToStatePiece(const TestState::Piece& piece) {
