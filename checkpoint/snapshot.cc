@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "checkpoint/snapshot.h"
 
-#include <cstring>
+#include <algorithm>
 
 #include "absl/strings/str_cat.h"
 #include "core/base/status_macros.h"
@@ -18,8 +18,9 @@ absl::StatusOr<StatePiece> CopyOf(const StatePiece& piece) {
   }
   StatePiece copy = piece;
   copy.values = HostTensor(piece.values.shape(), piece.values.dtype());
-  std::memcpy(copy.values.raw_mutable_data(), piece.values.raw_data(),
-              static_cast<size_t>(piece.values.bytes()));
+  // A piece without elements has no memory, which memcpy does not take.
+  std::copy_n(static_cast<const char*>(piece.values.raw_data()), piece.values.bytes(),
+              static_cast<char*>(copy.values.raw_mutable_data()));
   return copy;
 }
 
