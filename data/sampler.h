@@ -15,11 +15,12 @@ struct MicrobatchPlace {
   int64_t micro_batch_size = 1;
 };
 
-// The samples of a microbatch: element i is
+// The samples of a microbatch, of which the first may be asked for alone: element i is
 //   consumed + (j * data_parallel_size + data_parallel_rank) * micro_batch_size + i.
 // The ranks' microbatches of a step tile the samples that follow `consumed`, so a step of
 // global_batch_size samples takes the same ones whatever the layout; which tokens they are is the
 // data set's pure function of its seed and the index. Nothing else is state.
+int64_t FirstSample(const MicrobatchPlace& place);
 std::vector<int64_t> MicrobatchSamples(const MicrobatchPlace& place);
 
 }  // namespace forerun

@@ -39,7 +39,7 @@ TEST(DryRun, CountsParametersAndTheirMemory) {
   EXPECT_THAT(*plan, HasSubstr("dry run: nothing was trained"));
 }
 
-// Of the plan's one stage.
+// Of the plan's first stage.
 double ActivationMebibytes(absl::string_view flags) {
   const auto plan = PlanOf(absl::StrCat(kSmall, " --num-layers 8 ", flags));
   EXPECT_TRUE(plan.ok()) << plan.status();
@@ -87,6 +87,31 @@ TEST(DryRun, PlansAJobOf4096Ranks) {
   ASSERT_TRUE(plan.ok()) << plan.status();
   EXPECT_THAT(*plan, HasSubstr("layout: 4096 ranks = tp 8 x dp 32 x pp 16"));
   EXPECT_THAT(*plan, HasSubstr("stage 15: "));
+}
+
+// What a step does over and over is done a few times, ranks of one stage stand for each other, and
+// of a parameter of petabytes there are few pieces.
+TEST(DryRun, NeitherBatchNorRanksNorWidthHaveALimit) {
+  const auto batch = PlanOf(
+      absl::StrCat(kSmall, " --pipeline-model-parallel-size 2", " --global-batch-size 20000000"));
+  ASSERT_TRUE(batch.ok()) << batch.status();
+  EXPECT_THAT(*batch, HasSubstr("20000000 microbatches of 1 samples; bubble 0.0 %"));
+  EXPECT_THAT(*batch, HasSubstr("drawn with 16 microbatches"));
+  EXPECT_THAT(*batch, HasSubstr("(2 microbatches)"));
+  const auto ranks = PlanOf(absl::StrCat(kSmall, " --world-size 262144"));
+  ASSERT_TRUE(ranks.ok()) << ranks.status();
+  EXPECT_THAT(*ranks, HasSubstr("on 262144 ranks"));
+  const auto width = PlanOf(absl::StrCat(kSmall, " --hidden-size 10000000"));
+  EXPECT_TRUE(width.ok()) << width.status();
+}
+
+// All microbatches are kept until the last has gone forward.
+TEST(DryRun, ActivationsOfGPipeGrowWithTheBatch) {
+  const auto activations = [](int batch) {
+    return ActivationMebibytes(absl::StrCat(
+        "--pipeline-model-parallel-size 2 --pipeline-schedule gpipe --global-batch-size ", batch));
+  };
+  EXPECT_NEAR(activations(2000) / activations(20), 100.0, 5.0);
 }
 
 TEST(DryRun, WhatCannotBeSplitIsNamed) {

@@ -18,7 +18,9 @@ struct JobCheckReport {
   int recorded = 0;        // ranks whose own program was recorded
   int programs = 0;        // that differ
   int steps = 0;           // training steps, after set-up
+  int microbatches = 0;    // of each of these steps: MicrobatchesToRun()
   int64_t operations = 0;  // collectives and messages, of all ranks
+  double bytes = 0.0;      // of all ranks' tensors at their peaks
 
   std::string ToString() const;
 };
@@ -30,14 +32,17 @@ struct JobCheckReport {
 //
 // Up to kMostRecorded ranks, each one's own program is recorded. Above, one a pipeline stage: the
 // stage's other ranks run the same code on the same shapes, which they verify with each other when
-// they are set up (parallel/data_parallel/data_parallel.h).
+// they are set up (parallel/data_parallel/data_parallel.h). So they move in step, and the first
+// ranks of all stages stand for the job. Of many microbatches MicrobatchesToRun are: between a
+// schedule's beginning and its end it repeats itself.
 //
 // Buckets that a job would plan from measured costs are planned from nominal ones (meta_rank.h).
 //
 // `inspect` sees the first rank of each stage, in order.
 inline constexpr int kMostRecorded = 64;
+int MicrobatchesToRun(int64_t microbatches, int stages);
 absl::StatusOr<JobCheckReport> CheckJob(
-    const Grid& grid, const ChunkFactory& make_chunk, const RankTrainerOptions& options,
+    const Grid& grid, const ChunkFactory& make_chunk, RankTrainerOptions options,
     absl::FunctionRef<void(const MetaRank&)> inspect = [](const MetaRank&) {});
 
 }  // namespace forerun

@@ -67,7 +67,7 @@ TEST(JobCheck, SaysWhatItHasVerified) {
   EXPECT_EQ(report->recorded, 8);
   EXPECT_EQ(report->programs, 2);  // one a stage
   EXPECT_GT(report->operations, 0);
-  EXPECT_THAT(report->ToString(), HasSubstr("2 steps of 8 ranks"));
+  EXPECT_THAT(report->ToString(), HasSubstr("2 steps of 4 microbatches on 8 ranks"));
 }
 
 // Each of the ranks issues as many operations, however many share a program.

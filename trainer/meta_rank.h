@@ -28,6 +28,8 @@ class MetaRank {
   const RankTrainer& trainer() const { return *trainer_; }
   // Bytes that a step needs at its peak beyond what is there between steps.
   int64_t step_bytes() const { return step_bytes_; }
+  // All that the rank needs at its peak.
+  int64_t peak_bytes() const { return runtime_.allocator.peak_bytes(); }
   // The rank's communication from set-up to its end, which this is.
   static comm::Program Finish(std::unique_ptr<MetaRank> rank);
 

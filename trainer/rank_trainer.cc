@@ -13,7 +13,6 @@
 #include "core/ops/meta/kernels.h"
 #include "core/tensor/host_tensor.h"
 #include "data/batch.h"
-#include "data/sampler.h"
 #include "parallel/comm/fake/fake_group.h"
 #include "parallel/data_parallel/agreement.h"
 #include "parallel/pipeline/simulate.h"
@@ -54,9 +53,8 @@ std::string SettingsOf(const RankTrainerOptions& options) {
                       "\nclip grad ", optimizer.clip_grad, "\n");
 }
 
-absl::StatusOr<Microbatch> ReadMicrobatch(const Dataset& dataset,
-                                          absl::Span<const int64_t> samples) {
-  FR_ASSIGN_OR_RETURN(TokenBatch batch, MakeTokenBatch(dataset, samples));
+absl::StatusOr<Microbatch> ReadMicrobatch(const Dataset& dataset, const MicrobatchPlace& place) {
+  FR_ASSIGN_OR_RETURN(TokenBatch batch, MakeTokenBatch(dataset, MicrobatchSamples(place)));
   return Microbatch{std::move(batch.tokens), std::move(batch.targets)};
 }
 
@@ -213,11 +211,11 @@ absl::StatusOr<ChunkStage::Step> RankTrainer::StepOf(int64_t iteration, int64_t 
   ChunkStage::Step step;
   const int dp_size = parallel_->grid().dp_size();
   for (int m = 0; m < microbatches_; ++m) {
-    const std::vector<int64_t> samples =
-        MicrobatchSamples({consumed, m, parallel_->at().dp, dp_size, options_.micro_batch_size});
-    FR_ASSIGN_OR_RETURN(Microbatch microbatch, microbatch_of(samples));
+    const MicrobatchPlace place{consumed, m, parallel_->at().dp, dp_size,
+                                options_.micro_batch_size};
+    FR_ASSIGN_OR_RETURN(Microbatch microbatch, microbatch_of(place));
     step.microbatches.push_back(std::move(microbatch));
-    step.first_sample.push_back(samples[0] - consumed);
+    step.first_sample.push_back(FirstSample(place) - consumed);
   }
   step.global_batch = options_.global_batch_size;
   step.random = RandomKey::Root(options_.seed).Fold("dropout").Fold(iteration);
@@ -231,8 +229,8 @@ absl::StatusOr<StepMetrics> RankTrainer::TrainStep(int64_t iteration, double lr,
   MakeOptimizer();
   const double begin = clock_();
   FR_ASSIGN_OR_RETURN(ChunkStage::Step step, StepOf(iteration, consumed, /*training=*/true,
-                                                    [&](absl::Span<const int64_t> samples) {
-                                                      return ReadMicrobatch(dataset, samples);
+                                                    [&](const MicrobatchPlace& place) {
+                                                      return ReadMicrobatch(dataset, place);
                                                     }));
   FR_ASSIGN_OR_RETURN(StepMetrics metrics,
                       RunStep(iteration, lr, std::move(step), std::mem_fn(&ChunkStage::LossSum)));
@@ -249,7 +247,7 @@ absl::Status RankTrainer::TraceStep(int64_t iteration) {
   const Tensor tokens = MetaTokens(context_, options_.seq_length, options_.micro_batch_size);
   FR_ASSIGN_OR_RETURN(ChunkStage::Step step,
                       StepOf(iteration, /*consumed=*/0, /*training=*/true,
-                             [&](absl::Span<const int64_t>) -> absl::StatusOr<Microbatch> {
+                             [&](const MicrobatchPlace&) -> absl::StatusOr<Microbatch> {
                                return Microbatch{tokens, tokens};
                              }));
   return RunStep(iteration, /*lr=*/0.0, std::move(step), [](const ChunkStage&) { return 0.0; })
@@ -297,8 +295,8 @@ absl::StatusOr<double> RankTrainer::Evaluate(const Dataset& dataset, int64_t bat
   for (int64_t batch = 0; batch < batches; ++batch) {
     FR_ASSIGN_OR_RETURN(ChunkStage::Step step,
                         StepOf(/*iteration=*/0, batch * options_.global_batch_size,
-                               /*training=*/false, [&](absl::Span<const int64_t> samples) {
-                                 return ReadMicrobatch(dataset, samples);
+                               /*training=*/false, [&](const MicrobatchPlace& place) {
+                                 return ReadMicrobatch(dataset, place);
                                }));
     ChunkStage stage(context_, *chunk_, *data_parallel_, std::move(step));
     pipeline::Executor executor(context_, parallel_->pipeline(), clock_);

@@ -14,6 +14,7 @@
 #include "core/tensor/stateful.h"
 #include "core/tensor/tensor.h"
 #include "data/dataset.h"
+#include "data/sampler.h"
 #include "models/chunk.h"
 #include "optim/distributed_optimizer.h"
 #include "parallel/comm/group_factory.h"
@@ -104,8 +105,7 @@ class RankTrainer {
   void WriteInitialValues();
   void MakeOptimizer();
   bool Owns(const Parameter& parameter) const;
-  using MicrobatchOf =
-      absl::FunctionRef<absl::StatusOr<Microbatch>(absl::Span<const int64_t> samples)>;
+  using MicrobatchOf = absl::FunctionRef<absl::StatusOr<Microbatch>(const MicrobatchPlace&)>;
   absl::StatusOr<ChunkStage::Step> StepOf(int64_t iteration, int64_t consumed, bool training,
                                           MicrobatchOf microbatch_of) const;
   absl::StatusOr<StepMetrics> RunStep(int64_t iteration, double lr, ChunkStage::Step step,

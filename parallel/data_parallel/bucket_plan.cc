@@ -107,7 +107,8 @@ int64_t BucketPlanOptions::PieceNumel(const Parameter& parameter) const {
   if (bucket_numel.has_value()) return std::numeric_limits<int64_t>::max();
   const int64_t quantum = shards * alignment;
   const int64_t most = parameter.sharing() == Sharing::kNone ? max_bucket_bytes : max_shared_bytes;
-  return std::max(quantum, most / SizeOf(parameter.dtype()) / quantum * quantum);
+  const int64_t numel = most / SizeOf(parameter.dtype()) / quantum * quantum;
+  return std::max({quantum, numel, RoundUp((parameter.numel() - 1) / kMostPieces + 1, quantum)});
 }
 
 BucketPlan::BucketPlan(absl::Span<const Parameter* const> first_use_order,

@@ -24,8 +24,9 @@ namespace forerun {
 //  4. A bucket's length is a multiple of shards * alignment. Shard r of a bucket of length L over
 //     R shards is [r L / R, (r + 1) L / R).
 //  5. A parameter above `max_bucket_bytes` lies alone in consecutive buckets, cut at multiples of
-//     shards * alignment, without padding between; any other lies in one bucket. A `bucket_numel`
-//     that was asked for never cuts a parameter.
+//     shards * alignment, without padding between, of which there are kMostPieces at most, longer
+//     ones if need be; any other lies in one bucket. A `bucket_numel` that was asked for never cuts
+//     a parameter.
 //  6. A parameter that pipeline stages share is alone in its bucket or buckets, and these are of
 //     max_shared_bytes, which is no stage's own choice: so its shards are the same on every stage
 //     that holds it.
@@ -38,6 +39,7 @@ struct BucketPlanOptions {
   std::vector<int> cuts;
   int64_t max_bucket_bytes = int64_t{64} << 20;
   int64_t max_shared_bytes = int64_t{64} << 20;
+  static constexpr int64_t kMostPieces = 1024;
   int64_t alignment = 64;  // elements; the block that gradient norms are summed in
 
   // The arithmetic of invariants 3 to 6. In a bucket that is filled up to `numel` the next

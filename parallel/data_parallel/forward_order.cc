@@ -20,7 +20,7 @@ class RecordingReader final : public ParamReader {
   explicit RecordingReader(const ComputeWork& work) : work_(work) {}
 
   ParamLease Read(const Parameter& parameter, Stream&, absl::string_view reader) override {
-    uses_.push_back(Use{&parameter, std::string(reader), {}, work_});
+    uses_.push_back(Use{&parameter, std::string(reader), work_});
     return ParamLease(Tensor::Wrap(nullptr, nullptr, parameter.shape(), parameter.dtype(),
                                    Device{DeviceKind::kMeta}, Tensor::Access::kReadOnly));
   }
@@ -31,31 +31,6 @@ class RecordingReader final : public ParamReader {
   std::vector<Use> uses_;
 };
 
-// Joins recorded operators to the uses they made, and passes uses on through operators without
-// weights, so that an edge is "flows into, with no other use between".
-void AddEdges(absl::Span<const Tape::Operator> operators, std::vector<Use>& uses) {
-  absl::flat_hash_map<const Parameter*, std::vector<int>> unclaimed;  // uses, latest first
-  for (int i = static_cast<int>(uses.size()) - 1; i >= 0; --i) {
-    unclaimed[uses[i].parameter].push_back(i);
-  }
-  std::vector<std::set<int>> reaching(operators.size());  // uses that flow out of an operator
-  for (size_t op = 0; op < operators.size(); ++op) {
-    std::set<int> incoming;
-    for (int producer : operators[op].producers) {
-      incoming.insert(reaching[producer].begin(), reaching[producer].end());
-    }
-    std::set<int> own;
-    for (const Parameter* weight : operators[op].weights) {
-      std::vector<int>& candidates = unclaimed[weight];
-      if (candidates.empty()) continue;
-      own.insert(candidates.back());
-      candidates.pop_back();
-    }
-    for (int use : own) uses[use].sources.assign(incoming.begin(), incoming.end());
-    reaching[op] = own.empty() ? std::move(incoming) : std::move(own);
-  }
-}
-
 std::string Names(absl::Span<const Parameter* const> parameters) {
   return absl::StrJoin(parameters, ", ", [](std::string* out, const Parameter* parameter) {
     absl::StrAppend(out, parameter->name());
@@ -63,6 +38,41 @@ std::string Names(absl::Span<const Parameter* const> parameters) {
 }
 
 }  // namespace
+
+std::vector<ForwardOrderGraph::Flow> ForwardOrderGraph::FlowOf(
+    absl::Span<const Tape::Operator> operators, absl::Span<const Use> uses) {
+  absl::flat_hash_map<const Parameter*, std::vector<int>> unclaimed;  // uses, latest first
+  for (int i = static_cast<int>(uses.size()) - 1; i >= 0; --i) {
+    unclaimed[uses[i].parameter].push_back(i);
+  }
+  std::vector<Flow> flow;
+  for (const Tape::Operator& op : operators) {
+    flow.push_back({{op.producers.begin(), op.producers.end()}, {}});
+    for (const Parameter* weight : op.weights) {
+      std::vector<int>& candidates = unclaimed[weight];
+      if (candidates.empty()) continue;
+      flow.back().uses.push_back(candidates.back());
+      candidates.pop_back();
+    }
+  }
+  return flow;
+}
+
+// Passes uses on through operators without weights.
+std::vector<std::vector<int>> ForwardOrderGraph::Sources() const {
+  std::vector<std::vector<int>> sources(uses_.size());
+  std::vector<std::set<int>> reaching(flow_.size());  // uses that flow out of an operator
+  for (size_t op = 0; op < flow_.size(); ++op) {
+    std::set<int> incoming;
+    for (int producer : flow_[op].producers) {
+      incoming.insert(reaching[producer].begin(), reaching[producer].end());
+    }
+    const std::vector<int>& own = flow_[op].uses;
+    for (int use : own) sources[use].assign(incoming.begin(), incoming.end());
+    reaching[op] = own.empty() ? std::move(incoming) : std::set<int>(own.begin(), own.end());
+  }
+  return sources;
+}
 
 int ForwardOrderGraph::use_count(const Parameter& parameter) const {
   const auto found = use_count_.find(&parameter);
@@ -84,6 +94,7 @@ ForwardOrderGraph ForwardOrderGraph::ReboundTo(
   };
   ForwardOrderGraph graph;
   graph.uses_ = uses_;
+  graph.flow_ = flow_;
   graph.work_ = work_;
   for (Use& use : graph.uses_) use.parameter = twin(use.parameter);
   for (const Parameter* p : first_use_order_) graph.first_use_order_.push_back(twin(p));
@@ -95,9 +106,10 @@ ForwardOrderGraph ForwardOrderGraph::ReboundTo(
 std::string ForwardOrderGraph::ToString() const {
   std::string table =
       absl::StrFormat("%4s  %-48s %-14s %s\n", "use", "parameter", "after", "read by");
+  const std::vector<std::vector<int>> sources = Sources();
   for (size_t i = 0; i < uses_.size(); ++i) {
     absl::StrAppendFormat(&table, "%4d  %-48s %-14s %s\n", static_cast<int>(i),
-                          uses_[i].parameter->name(), absl::StrJoin(uses_[i].sources, ","),
+                          uses_[i].parameter->name(), absl::StrJoin(sources[i], ","),
                           uses_[i].reader);
   }
   return table;
@@ -115,7 +127,7 @@ absl::StatusOr<ForwardOrderGraph> RecordForwardOrder(
   ForwardOrderGraph graph;
   graph.uses_ = reader.TakeUses();
   graph.work_ = done;
-  AddEdges(tape.Operators(), graph.uses_);
+  graph.flow_ = ForwardOrderGraph::FlowOf(tape.Operators(), graph.uses_);
   for (const Parameter* parameter : tape.contributions()) ++graph.contribution_count_[parameter];
 
   const absl::flat_hash_set<const Parameter*> known(parameters.begin(), parameters.end());

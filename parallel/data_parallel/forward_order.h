@@ -25,9 +25,6 @@ namespace forerun {
 struct Use {
   const Parameter* parameter = nullptr;
   std::string reader;  // the layer that read it
-  // Uses whose results flow into this one with no other use between, ascending. Frozen parameters
-  // have none and are none: they contribute to no gradient, so the tape does not know them.
-  std::vector<int> sources;
   ComputeWork before;  // of the forward pass, done when the read comes
 };
 
@@ -40,6 +37,11 @@ class ForwardOrderGraph {
   // Every trainable parameter once: used ones by first use, then optional ones that the recorded
   // pass left out, by name. Independent of registration order.
   absl::Span<const Parameter* const> first_use_order() const { return first_use_order_; }
+
+  // Edges, by use: the uses whose results flow into it with no other use between, ascending. Frozen
+  // parameters have none and are none: they contribute to no gradient, so the tape does not know
+  // them. Found when asked for: along a residual stream there are as many as layers squared.
+  std::vector<std::vector<int>> Sources() const;
 
   // Of the whole forward pass.
   const ComputeWork& work() const { return work_; }
@@ -60,7 +62,16 @@ class ForwardOrderGraph {
       absl::Span<const Parameter* const>, absl::FunctionRef<void(ParamReader&, Tape&)>,
       const ComputeWork*);
 
+  // An operator that the tape has recorded: those whose results it takes, and the uses it makes.
+  struct Flow {
+    std::vector<int> producers;
+    std::vector<int> uses;
+  };
+  static std::vector<Flow> FlowOf(absl::Span<const Tape::Operator> operators,
+                                  absl::Span<const Use> uses);
+
   std::vector<Use> uses_;
+  std::vector<Flow> flow_;
   std::vector<const Parameter*> first_use_order_;
   ComputeWork work_;
   absl::flat_hash_map<const Parameter*, int> use_count_;

@@ -108,7 +108,7 @@ TEST_F(ForwardOrderTest, EdgesLeadFromUseToUseThroughOperatorsWithoutWeights) {
   const std::vector<std::vector<int>> expected = {{},  {},        {0}, {0},  // through the norm
                                                   {0}, {2, 3, 4},            // through the sum
                                                   {5}};
-  for (size_t i = 0; i < expected.size(); ++i) EXPECT_EQ(graph.uses()[i].sources, expected[i]) << i;
+  EXPECT_EQ(graph.Sources(), expected);
 }
 
 TEST_F(ForwardOrderTest, CountsReadsAndContributionsOfEachParameter) {

@@ -62,10 +62,10 @@ class Simulator {
   absl::Status CheckComplete(int stage) const {
     std::set<std::tuple<ActionKind, int, int>> seen;
     for (const Action& action : schedule_.stages[stage]) {
-      const std::string where = absl::StrCat("stage ", stage, ": ", ToString(action));
+      const auto where = [&] { return absl::StrCat("stage ", stage, ": ", ToString(action)); };
       if (action.microbatch < 0 || action.microbatch >= schedule_.microbatches ||
           action.chunk < 0 || action.chunk >= schedule_.chunks) {
-        return absl::InvalidArgumentError(absl::StrCat(where, " is of no microbatch and chunk"));
+        return absl::InvalidArgumentError(absl::StrCat(where(), " is of no microbatch and chunk"));
       }
       const auto has = [&](ActionKind kind) {
         return seen.count({kind, action.microbatch, action.chunk}) > 0;
@@ -73,13 +73,14 @@ class Simulator {
       // A whole backward pass contains both halves.
       if (has(action.kind) || (action.kind != ActionKind::kForward && has(ActionKind::kBackward)) ||
           (action.kind == ActionKind::kBackward && has(ActionKind::kBackwardInput))) {
-        return absl::InvalidArgumentError(absl::StrCat(where, " runs twice"));
+        return absl::InvalidArgumentError(absl::StrCat(where(), " runs twice"));
       }
       if (action.kind != ActionKind::kForward && !has(ActionKind::kForward)) {
-        return absl::InvalidArgumentError(absl::StrCat(where, " runs before its forward pass"));
+        return absl::InvalidArgumentError(absl::StrCat(where(), " runs before its forward pass"));
       }
       if (action.kind == ActionKind::kBackwardWeight && !has(ActionKind::kBackwardInput)) {
-        return absl::InvalidArgumentError(absl::StrCat(where, " runs before its input gradients"));
+        return absl::InvalidArgumentError(
+            absl::StrCat(where(), " runs before its input gradients"));
       }
       seen.insert({action.kind, action.microbatch, action.chunk});
     }
