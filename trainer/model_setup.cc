@@ -23,6 +23,27 @@ absl::StatusOr<int64_t> VocabSize(const Arguments& arguments) {
   return tokenizer->vocab_size();
 }
 
+// Above these nothing has the memory, and bytes of a job would not fit 64 bits.
+absl::Status CheckFits(const GptConfig& config, double micro_batch_size) {
+  constexpr double kMostElements = 1e16;
+  const auto hidden = static_cast<double>(config.hidden_size);
+  const auto ffn = static_cast<double>(config.ffn_hidden_size);
+  const auto vocab = static_cast<double>(config.padded_vocab_size);
+  const auto positions = static_cast<double>(config.max_position_embeddings);
+  const double tokens = static_cast<double>(config.seq_length) * micro_batch_size;
+  const double parameters =
+      (config.num_layers * (4.0 * hidden + 2.0 * ffn) + 2.0 * vocab + positions) * hidden;
+  const double activations = (config.num_layers * (8.0 * hidden + 2.0 * ffn) + vocab) * tokens;
+  for (const auto& [what, elements] :
+       {std::pair("parameters", parameters), std::pair("activations a microbatch", activations)}) {
+    if (elements <= kMostElements) continue;
+    return absl::InvalidArgumentError(absl::StrCat("the model has about ", elements, " ", what,
+                                                   ", and no more than ", kMostElements,
+                                                   " can be planned"));
+  }
+  return absl::OkStatus();
+}
+
 RecomputePlan RecomputePlanOf(const RecomputeArguments& arguments) {
   if (!arguments.full()) return {};
   return {
@@ -84,6 +105,7 @@ absl::StatusOr<GptConfig> ConfigOf(const Arguments& arguments) {
   config.end_stages = {static_cast<int>(parallel.decoder_first_pipeline_num_layers),
                        static_cast<int>(parallel.decoder_last_pipeline_num_layers)};
   FR_RETURN_IF_ERROR(config.Validate());
+  FR_RETURN_IF_ERROR(CheckFits(config, static_cast<double>(arguments.training.micro_batch_size)));
   FR_RETURN_IF_ERROR(config.ValidateSplit(parallel.tensor_model_parallel_size,
                                           parallel.pipeline_model_parallel_size));
   return config;

@@ -118,6 +118,7 @@ absl::Status RankTrainer::Build(comm::GroupFactory& factory, const Grid& grid,
   comm::FakeGroupFactory fake(factory.rank(), factory.world_size());
   const ParallelContext meta_parallel(grid, fake);
   FR_ASSIGN_OR_RETURN(const std::unique_ptr<ModelChunk> meta_chunk, make_chunk(meta_parallel));
+  FR_RETURN_IF_ERROR(meta_chunk->registry().status());
   FR_ASSIGN_OR_RETURN(
       const ForwardOrderGraph graph,
       RecordChunkOrder(*meta_chunk, options_.seq_length, options_.micro_batch_size));

@@ -13,6 +13,7 @@
 #include "absl/strings/str_format.h"
 #include "absl/types/optional.h"
 #include "checkpoint/checkpoint.h"
+#include "core/base/machine_memory.h"
 #include "core/base/status_macros.h"
 #include "core/ops/cpu/kernels.h"
 #include "core/ops/cpu/matmul.h"
@@ -234,6 +235,18 @@ std::string Announcement(const Arguments& arguments, const GptConfig& config,
   return text;
 }
 
+// Before it is asked for, which may end more than this process.
+absl::Status CheckMemory(double needed) {
+  const auto there = static_cast<double>(MachineMemoryBytes());
+  if (needed <= there) return absl::OkStatus();
+  const auto gibibytes = [](double bytes) {
+    return absl::StrFormat("%.1f GiB", bytes / static_cast<double>(int64_t{1} << 30));
+  };
+  return absl::ResourceExhaustedError(absl::StrCat("the ranks need ", gibibytes(needed),
+                                                   " of memory together, and this machine has ",
+                                                   gibibytes(there)));
+}
+
 // Of all ranks, before any of them is there.
 absl::Status CheckWholeJob(const Arguments& arguments, const TrainingOutput& output) {
   FR_ASSIGN_OR_RETURN(const ChunkFactory make_chunk, ChunkFactoryOf(arguments));
@@ -241,7 +254,7 @@ absl::Status CheckWholeJob(const Arguments& arguments, const TrainingOutput& out
   FR_ASSIGN_OR_RETURN(const JobCheckReport report,
                       CheckJob(grid, make_chunk, RankTrainerOptionsOf(arguments)));
   if (output.print) output.print(report.ToString());
-  return absl::OkStatus();
+  return CheckMemory(report.bytes);
 }
 
 // Before hours of training, not after them.

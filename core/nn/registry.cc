@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <utility>
 
+#include "absl/strings/str_cat.h"
 #include "core/base/check.h"
 #include "core/base/parallel_for.h"
 #include "core/random/random.h"
@@ -11,20 +12,27 @@
 namespace forerun {
 namespace {
 
-void CheckBox(const ParameterSpec& spec) {
+absl::Status CheckBox(const ParameterSpec& spec) {
   const Shape& global = spec.global_shape;
-  FR_CHECK_EQ(spec.box.offset.rank(), global.rank()) << "box of " << spec.name;
-  FR_CHECK_EQ(spec.box.extent.rank(), global.rank()) << "box of " << spec.name;
+  if (spec.box.offset.rank() != global.rank() || spec.box.extent.rank() != global.rank()) {
+    return absl::InvalidArgumentError(
+        absl::StrCat("the box of parameter ", spec.name, " has not the ", global.rank(),
+                     " dims of its global shape ", global.ToString()));
+  }
   for (int dim = 0; dim < global.rank(); ++dim) {
     const int64_t begin = spec.box.offset[dim];
     const int64_t end = begin + spec.box.extent[dim];
-    FR_CHECK(begin >= 0 && begin <= end && end <= global[dim])
-        << "the box [" << begin << ", " << end << ") of dim " << dim << " of " << spec.name
-        << " leaves its global shape " << global;
+    if (begin >= 0 && begin <= end && end <= global[dim]) continue;
+    return absl::InvalidArgumentError(absl::StrCat("the box [", begin, ", ", end, ") of dim ", dim,
+                                                   " of parameter ", spec.name,
+                                                   " leaves its global shape ", global.ToString()));
   }
-  if (spec.padding_rows == 0) return;
-  FR_CHECK(global.rank() > 0 && spec.padding_rows > 0 && spec.padding_rows < global[0])
-      << spec.padding_rows << " padding rows of " << spec.name << " of shape " << global;
+  if (spec.padding_rows == 0) return absl::OkStatus();
+  if (global.rank() > 0 && spec.padding_rows > 0 && spec.padding_rows < global[0]) {
+    return absl::OkStatus();
+  }
+  return absl::InvalidArgumentError(absl::StrCat(spec.padding_rows, " padding rows of parameter ",
+                                                 spec.name, " of shape ", global.ToString()));
 }
 
 // A box, row-major, as runs that are contiguous in the global tensor too.
@@ -82,8 +90,11 @@ void FillNormalBox(const Parameter& parameter, RandomKey key, double stddev,
 }  // namespace
 
 const Parameter& ParameterRegistry::Declare(ParameterSpec spec, Init init) {
-  FR_CHECK(names_.insert(spec.name).second) << spec.name << " is declared twice";
-  CheckBox(spec);
+  status_.Update(CheckBox(spec));
+  if (!names_.insert(spec.name).second) {
+    status_.Update(
+        absl::InvalidArgumentError(absl::StrCat("parameter ", spec.name, " is declared twice")));
+  }
   const int id = static_cast<int>(owned_.size());
   owned_.push_back(std::make_unique<Parameter>(id, std::move(spec)));
   order_.push_back(owned_.back().get());

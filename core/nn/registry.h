@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "absl/container/flat_hash_set.h"
+#include "absl/status/status.h"
 #include "absl/types/span.h"
 #include "core/autograd/parameter.h"
 
@@ -31,9 +32,12 @@ struct Init {
 // constant afterwards, and then any thread may ask.
 class ParameterRegistry {
  public:
-  // Fails a check when the name was declared before, or the box leaves the global shape. The
-  // reference is good for the life of the registry.
+  // The reference is good for the life of the registry.
   const Parameter& Declare(ParameterSpec spec, Init init);
+
+  // Of the declarations so far the first that is wrong, in one sentence: its name was declared
+  // before, or its box leaves its global shape. Nothing may be done with the model then.
+  const absl::Status& status() const { return status_; }
 
   // All parameters by id. Declaration order, unless Permute was called.
   absl::Span<const Parameter* const> parameters() const { return order_; }
@@ -48,6 +52,7 @@ class ParameterRegistry {
   std::vector<const Parameter*> order_;            // by id
   std::vector<Init> inits_;                        // by id
   absl::flat_hash_set<std::string> names_;
+  absl::Status status_;
 };
 
 // Writes the local box of a parameter's initial value, row-major: numel() elements. Key:

@@ -84,6 +84,17 @@ TEST(BadInput, FlagsAndLayoutsAreNamed) {
   ExpectRefused("--mock-data --train-iters 3 --registration-order sideways", "sideways");
 }
 
+// Before anything is allocated.
+TEST(BadInput, MoreThanTheMachineOrAnyHasIsSaidInFigures) {
+  ExpectRefused("--mock-data --train-iters 3 --hidden-size 1048576", "of memory together");
+  ExpectRefused("--mock-data --train-iters 3 --seq-length 1000000000", "of memory together");
+  ExpectRefused("--mock-data --train-iters 3 --dry-run --hidden-size 2147483644 --seq-length 999",
+                "the model has about");
+  ExpectRefused(
+      "--mock-data --train-iters 3 --dry-run --seq-length 2147483647 --hidden-size 262144",
+      "activations a microbatch");
+}
+
 TEST(BadInput, DataFilesAreNamed) {
   ExpectRefused("--data-path absent --train-iters 3", "/absent.idx");
   WriteCorpus("good");
