@@ -14,6 +14,7 @@
 #include "core/base/user_path.h"
 #include "data/blend_spec.h"
 #include "data/split.h"
+#include "data/tokenizer.h"
 #include "models/registration_order.h"
 #include "optim/lr_schedule.h"
 #include "parallel/data_parallel/order_watch.h"
@@ -31,6 +32,9 @@ constexpr int64_t kMost = std::numeric_limits<int32_t>::max();
 
 // More than any machine has cores, and fewer than would exhaust one.
 constexpr int64_t kMostThreads = 1024;
+
+// More than any job has, and lists of them are short enough to plan with.
+constexpr int64_t kMostRanks = 1 << 24;
 
 struct Integer {
   const char* flag;
@@ -88,13 +92,21 @@ absl::Status ResolveParallel(ParallelArguments& a) {
        {"--world-size", a.world_size, 0},
        {"--threads-per-rank", a.threads_per_rank, 0},
        {"--param-gather-window-mb", a.param_gather_window_mb, 1}}));
+  if (a.world_size > kMostRanks) {
+    return Invalid("--world-size", absl::StrCat(a.world_size),
+                   absl::StrCat("at most ", kMostRanks));
+  }
   if (a.threads_per_rank > kMostThreads) {
     return Invalid("--threads-per-rank", absl::StrCat(a.threads_per_rank),
                    absl::StrCat("at most ", kMostThreads));
   }
-  // More would not fit an int; and then the default world is their product.
   const int64_t model = int64_t{a.tensor_model_parallel_size} * a.pipeline_model_parallel_size;
-  if (a.world_size == 0) a.world_size = static_cast<int>(std::min(model, kMost));
+  if (model > kMostRanks) {
+    return absl::InvalidArgumentError(absl::StrCat(
+        "tensor size ", a.tensor_model_parallel_size, " x pipeline size ",
+        a.pipeline_model_parallel_size, " is above the ", kMostRanks, " ranks of the largest job"));
+  }
+  if (a.world_size == 0) a.world_size = static_cast<int>(model);
   FR_RETURN_IF_ERROR(CheckWorldSize(a));
   FR_RETURN_IF_ERROR(pipeline::ScheduleByName(a.pipeline_schedule, 1, 1).status());
   if (!ForwardOrderModeByName(a.forward_order).ok()) {
@@ -150,6 +162,11 @@ absl::Status ResolveModel(ModelArguments& a) {
     a.ffn_hidden_size = a.swiglu ? (a.hidden_size * 8 / 3 + 63) / 64 * 64 : 4 * a.hidden_size;
   }
   if (a.max_position_embeddings == 0) a.max_position_embeddings = a.seq_length;
+  if (!a.group_query_attention && a.num_query_groups != 1 &&
+      a.num_query_groups != a.num_attention_heads) {
+    return absl::InvalidArgumentError(
+        absl::StrCat("--num-query-groups ", a.num_query_groups, " needs --group-query-attention"));
+  }
   if (!a.group_query_attention) a.num_query_groups = a.num_attention_heads;
   if (a.position_embedding_type != "learned_absolute" && a.position_embedding_type != "rope") {
     return absl::InvalidArgumentError(
@@ -254,6 +271,11 @@ absl::Status ResolveDataAndOutput(Arguments& a) {
   for (std::string& prefix : a.data.blend.prefixes) prefix = ResolveUserPath(prefix);
   if (a.data.dataloader_type != "single" && a.data.dataloader_type != "cyclic") {
     return Invalid("--dataloader-type", a.data.dataloader_type, "single or cyclic");
+  }
+  constexpr int64_t kAnyVocabulary = 1;
+  FR_RETURN_IF_ERROR(TokenizerByType(a.data.tokenizer_type, kAnyVocabulary).status());
+  if (a.data.mock_data && !a.data.data_path.empty()) {
+    a.without_effect.push_back("--data-path beside --mock-data");
   }
   if (!a.data.mock_data && a.data.data_path.empty() && !a.output.dry_run) {
     return absl::InvalidArgumentError("either --data-path or --mock-data is needed");

@@ -117,6 +117,31 @@ TEST(Arguments, TheLastOfARepeatedFlagCounts) {
   EXPECT_TRUE(Parsed("--bf16 --bf16").model.bf16);
 }
 
+TEST(Arguments, NoValueIsTakenForAnother) {
+  for (const char* flag : {"--save", "--load", "--metrics-file", "--trace-file", "--lr", "--seed",
+                           "--dump-forward-order", "--split", "--data-path"}) {
+    std::vector<std::string> args = absl::StrSplit(kNeeded, ' ');
+    args.insert(args.end(), {flag, ""});
+    EXPECT_EQ(ParseArguments(args).status().message(), absl::StrCat(flag, " has an empty value"));
+  }
+  EXPECT_EQ(Refusal("--seed 18446744073709551616"),
+            "--seed 18446744073709551616 is not a whole number in the range of this flag");
+  EXPECT_EQ(Refusal("--num-layers 2.5"),
+            "--num-layers 2.5 is not a whole number in the range of this flag");
+  EXPECT_EQ(Refusal("--lr 1e400"), "--lr 1e400 is not a number of finite size");
+  EXPECT_EQ(Refusal("--bf16=maybe"), "--bf16 takes no value but true or false");
+  EXPECT_EQ(Refusal("--num-query-groups 2"), "--num-query-groups 2 needs --group-query-attention");
+  EXPECT_THAT(Refusal("--tokenizer-type Wordy --vocab-size 9"), HasSubstr("no tokenizer 'Wordy'"));
+}
+
+TEST(Arguments, HelpShowsDefaults) {
+  const std::string help(Parse("--help").status().message());
+  for (const char* shown : {"--weight-decay FLOAT=0.01", "--seed INT=1234", "--split TEXT=969,30,1",
+                            "--adam-eps FLOAT=1e-08", "--lr FLOAT REQUIRED"}) {
+    EXPECT_THAT(help, HasSubstr(shown));
+  }
+}
+
 TEST(Arguments, AcceptedFlagsWithoutEffectAreSaid) {
   const Arguments a = Parsed(
       "--use-flash-attn --use_mcore_models --no-gradient-accumulation-fusion --num-workers 2");
@@ -237,7 +262,7 @@ TEST(Arguments, LayoutsThatDoNotDivideAreNamed) {
             "--world-size 6 is not a multiple of tensor size 2 x pipeline size 2");
   EXPECT_THAT(Refusal("--tensor-model-parallel-size 2000000 "
                       "--pipeline-model-parallel-size 2000000"),
-              HasSubstr("is not a multiple of tensor size 2000000 x pipeline size 2000000"));
+              HasSubstr("tensor size 2000000 x pipeline size 2000000 is above the 16777216 ranks"));
   EXPECT_EQ(Refusal("--world-size 2 --global-batch-size 6"),
             "--global-batch-size 6 is not a multiple of micro batch size 2 x data-parallel size 2");
   EXPECT_THAT(Refusal("--sequence-parallel --tensor-model-parallel-size 2"),

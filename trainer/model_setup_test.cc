@@ -53,7 +53,6 @@ TEST(ConfigOf, WhatDoesNotDivideIsNamed) {
   EXPECT_THAT(message("--group-query-attention --num-query-groups 1 "
                       "--tensor-model-parallel-size 2"),
               HasSubstr("num_query_groups 1"));
-  EXPECT_THAT(message("--tokenizer-type Foo"), HasSubstr("Foo"));
 }
 
 TEST(OpenDatasets, ACorpusIsSplitAndAMissingOneNamed) {

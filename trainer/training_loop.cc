@@ -218,7 +218,7 @@ std::string StartInWords(const StartPoint& start) {
 }
 
 std::string Announcement(const Arguments& arguments, const GptConfig& config,
-                         const RankTrainer& trainer) {
+                         const RankTrainer& trainer, bool evaluates) {
   const Grid& grid = trainer.parallel().grid();
   std::string text = absl::StrFormat(
       "%d parameters; tp=%d pp=%d dp=%d, %d threads a rank; %d microbatches of %d samples a step",
@@ -231,6 +231,10 @@ std::string Announcement(const Arguments& arguments, const GptConfig& config,
   }
   for (const std::string& flag : arguments.without_effect) {
     absl::StrAppend(&text, "\n", flag, " is accepted and has no effect here");
+  }
+  if (arguments.training.eval_iters > 0 && !evaluates) {
+    absl::StrAppend(&text, "\nno evaluation: --split ", arguments.data.split,
+                    " leaves no documents for it");
   }
   return text;
 }
@@ -281,7 +285,7 @@ absl::Status RunTraining(const Arguments& arguments, const Datasets& datasets,
   FR_ASSIGN_OR_RETURN(const std::unique_ptr<RankTrainer> trainer,
                       RankTrainer::Create(runtime.ops, factory, grid, make_chunk, options));
   if (factory.rank() == 0 && output.print) {
-    output.print(Announcement(arguments, config, *trainer));
+    output.print(Announcement(arguments, config, *trainer, datasets.valid != nullptr));
   }
   std::vector<int> all(factory.world_size());
   std::iota(all.begin(), all.end(), 0);
