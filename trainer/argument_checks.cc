@@ -33,21 +33,22 @@ constexpr int64_t kMost = std::numeric_limits<int32_t>::max();
 // More than any machine has cores, and fewer than would exhaust one.
 constexpr int64_t kMostThreads = 1024;
 
-// More than any job has, and lists of them are short enough to plan with.
-constexpr int64_t kMostRanks = 1 << 24;
+// More than any job has, and few enough to plan with.
+constexpr int64_t kMostRanks = 1 << 24, kMostSamples = 1 << 16, kMostLayersOfAStage = 1 << 14;
 
 struct Integer {
   const char* flag;
   int64_t value;
   int64_t least;
+  int64_t most = kMost;
 };
 absl::Status CheckIntegers(std::initializer_list<Integer> integers) {
   for (const Integer& i : integers) {
     if (i.value < i.least) {
       return Invalid(i.flag, absl::StrCat(i.value), absl::StrCat("at least ", i.least));
     }
-    if (i.value > kMost) {
-      return Invalid(i.flag, absl::StrCat(i.value), absl::StrCat("at most ", kMost));
+    if (i.value > i.most) {
+      return Invalid(i.flag, absl::StrCat(i.value), absl::StrCat("at most ", i.most));
     }
   }
   return absl::OkStatus();
@@ -89,17 +90,9 @@ absl::Status ResolveParallel(ParallelArguments& a) {
        {"--pipeline-model-parallel-size", a.pipeline_model_parallel_size, 1},
        {"--decoder-first-pipeline-num-layers", a.decoder_first_pipeline_num_layers, 0},
        {"--decoder-last-pipeline-num-layers", a.decoder_last_pipeline_num_layers, 0},
-       {"--world-size", a.world_size, 0},
-       {"--threads-per-rank", a.threads_per_rank, 0},
+       {"--world-size", a.world_size, 0, kMostRanks},
+       {"--threads-per-rank", a.threads_per_rank, 0, kMostThreads},
        {"--param-gather-window-mb", a.param_gather_window_mb, 1}}));
-  if (a.world_size > kMostRanks) {
-    return Invalid("--world-size", absl::StrCat(a.world_size),
-                   absl::StrCat("at most ", kMostRanks));
-  }
-  if (a.threads_per_rank > kMostThreads) {
-    return Invalid("--threads-per-rank", absl::StrCat(a.threads_per_rank),
-                   absl::StrCat("at most ", kMostThreads));
-  }
   const int64_t model = int64_t{a.tensor_model_parallel_size} * a.pipeline_model_parallel_size;
   if (model > kMostRanks) {
     return absl::InvalidArgumentError(absl::StrCat(
@@ -182,7 +175,7 @@ absl::Status ResolveModel(ModelArguments& a) {
 
 absl::Status CheckTraining(const TrainingArguments& a) {
   FR_RETURN_IF_ERROR(CheckIntegers(
-      {{"--micro-batch-size", a.micro_batch_size, 1},
+      {{"--micro-batch-size", a.micro_batch_size, 1, kMostSamples},
        {"--global-batch-size", a.global_batch_size, 0},
        {"--train-iters", a.train_iters, 0},
        {"--lr-decay-iters", a.lr_decay_iters, 0},
@@ -230,6 +223,14 @@ int64_t LayersOfAStage(const Arguments& a) {
       1, a.parallel.pipeline_model_parallel_size - (first > 0 ? 1 : 0) - (last > 0 ? 1 : 0));
   const int64_t shared = a.model.num_layers - first - last;
   return std::max({first, last, (shared + shared_stages - 1) / shared_stages});
+}
+
+absl::Status CheckLayers(const Arguments& a) {
+  const int64_t layers = LayersOfAStage(a);
+  if (layers <= kMostLayersOfAStage) return absl::OkStatus();
+  return absl::InvalidArgumentError(absl::StrCat("--num-layers ", a.model.num_layers,
+                                                 " gives a pipeline stage ", layers,
+                                                 " layers, which can have ", kMostLayersOfAStage));
 }
 
 absl::Status CheckNoRecompute(const RecomputeArguments& a) {
@@ -309,6 +310,7 @@ absl::Status ResolveArguments(Arguments& arguments) {
   FR_RETURN_IF_ERROR(ResolveParallel(arguments.parallel));
   FR_RETURN_IF_ERROR(ResolveModel(arguments.model));
   FR_RETURN_IF_ERROR(ResolveTraining(arguments.training, arguments.parallel));
+  FR_RETURN_IF_ERROR(CheckLayers(arguments));
   FR_RETURN_IF_ERROR(CheckRecompute(arguments));
   FR_RETURN_IF_ERROR(CheckSaving(arguments.checkpoint));
   return ResolveDataAndOutput(arguments);

@@ -134,6 +134,12 @@ TEST(Arguments, NoValueIsTakenForAnother) {
   EXPECT_THAT(Refusal("--tokenizer-type Wordy --vocab-size 9"), HasSubstr("no tokenizer 'Wordy'"));
 }
 
+TEST(Arguments, WhatCannotBePlannedIsSaidWithItsLimit) {
+  EXPECT_EQ(Refusal("--micro-batch-size 65537"), "--micro-batch-size 65537 is not at most 65536");
+  EXPECT_EQ(Refusal("--num-layers 100000 --pipeline-model-parallel-size 4"),
+            "--num-layers 100000 gives a pipeline stage 25000 layers, which can have 16384");
+}
+
 TEST(Arguments, HelpShowsDefaults) {
   const std::string help(Parse("--help").status().message());
   for (const char* shown : {"--weight-decay FLOAT=0.01", "--seed INT=1234", "--split TEXT=969,30,1",

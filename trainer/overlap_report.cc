@@ -35,7 +35,9 @@ std::string Prices(const Costs& costs) {
   const auto link = [](const LinkCost& cost) {
     return absl::StrFormat("%.0f us + %.2f us/KiB", cost.alpha * 1e6, cost.beta * 1024 * 1e6);
   };
-  return absl::StrFormat("(predicted with gathers of %s, reductions of %s, %.0f GFLOP/s)\n",
+  const bool measured = costs.ToString() != Costs::Nominal().ToString();
+  return absl::StrFormat("(predicted with %s: gathers of %s, reductions of %s, %.0f GFLOP/s)\n",
+                         measured ? "what was measured" : "nominal costs, nothing was measured",
                          link(costs.gather), link(costs.reduce), 1e-9 / costs.flop);
 }
 
@@ -69,7 +71,10 @@ std::string OverlapReport(const OverlapFigures& figures) {
   absl::StrAppendFormat(&table, kHeads, "sum", "", "", "", "",
                         Both(gather_ms, prediction.stall * 1e3), "",
                         Both(reduce_ms, prediction.tail * 1e3), "ms a step (predicted)");
-  absl::StrAppend(&table, Prices(figures.costs), Excess(prediction));
+  const bool messages = std::any_of(
+      prediction.buckets.begin(), prediction.buckets.end(),
+      [](const BucketPrediction& bucket) { return bucket.gather > 0.0 || bucket.reduce > 0.0; });
+  if (messages) absl::StrAppend(&table, Prices(figures.costs), Excess(prediction));
   return table;
 }
 

@@ -33,19 +33,21 @@ absl::Status Train(comm::GroupFactory& factory) {
     FR_ASSIGN_OR_RETURN(
         const StepMetrics metrics,
         trainer->TrainStep(step, /*lr=*/3e-3, data, (step - 1) * options.global_batch_size));
-    last = metrics.loss;
-    if (step == 1) first = last;
+    (step == 1 ? first : last) = metrics.loss;
     if (factory.rank() == 0 && step % 10 == 0) std::printf("step %2d  loss %.4f\n", step, last);
   }
-  if (factory.rank() == 0) {
-    std::printf("%s", trainer->data_parallel().graph(0).ToString().c_str());
-  }
+  const ForwardOrderGraph& order = trainer->data_parallel().graph(0);
+  if (factory.rank() == 0) std::printf("%s", order.ToString().c_str());
   return last < first ? absl::OkStatus() : absl::InternalError("the loss did not fall");
 }
 
 }  // namespace
 
-int main() {
+int main(int argc, char** argv) {
+  if (argc > 1) {
+    std::fprintf(stderr, "custom_model: there is no argument %s\n", argv[1]);
+    return 2;
+  }
   const absl::Status status = forerun::comm::RunRanks(/*world_size=*/8, {}, Train);
   if (!status.ok()) std::fprintf(stderr, "%s\n", std::string(status.message()).c_str());
   return status.ok() ? 0 : 1;

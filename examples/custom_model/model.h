@@ -18,27 +18,26 @@ using namespace forerun;  // NOLINT: a user's code
 
 // A model of one's own, split over tensor-parallel ranks and pipeline stages. A layer is
 //   x + fc2(gelu(fc1(norm(x mix^T))))
-// where the matrix `mix` is borrowed from the layer after it, before that one runs. Norms are
-// registered last, after all layers. Neither needs any care: the order in which weights are really
-// read is recorded.
+// where `mix` is borrowed from the stage's next layer before that one runs (by the last, from the
+// first). Norms are registered last. Neither needs care: the order of reads is recorded.
 class MixerChunk final : public ModelChunk {
  public:
-  static constexpr int64_t kVocab = 128, kHidden = 32;
-  static constexpr int kLayers = 4;
+  static constexpr int64_t kVocab = 128, kHidden = 32, kLayers = 4;
 
   explicit MixerChunk(const ParallelContext& parallel) : self_(parallel.self()) {
-    const int here = kLayers / parallel.grid().pp_size();
+    const int64_t here = kLayers / parallel.grid().pp_size();
     if (parallel.first_stage()) table_ = &Declare("table", {kVocab, kHidden}, Init::Normal(0.1));
-    for (int i = here * parallel.at().pp; i < here * (parallel.at().pp + 1); ++i) {
+    for (int64_t i = here * parallel.at().pp; i < here * (parallel.at().pp + 1); ++i) {
       const std::string name = "layers." + std::to_string(i);
       const LinearSpec fc1{name + ".fc1", {4 * kHidden, kHidden}, true, DType::kF32, kInit};
       const LinearSpec fc2{name + ".fc2", {kHidden, 4 * kHidden}, true, DType::kF32, kInit};
-      layers_.push_back(
-          {name, std::make_unique<ColumnParallelLinear>(registry_, parallel.tensor(), fc1),
-           std::make_unique<RowParallelLinear>(registry_, parallel.tensor(), fc2),
-           &Declare(name + ".mix", {kHidden, kHidden}, Init::Normal(0.2)), nullptr});
+      layers_.push_back({name,
+                         std::make_unique<ColumnParallelLinear>(registry_, parallel.tensor(), fc1),
+                         std::make_unique<RowParallelLinear>(registry_, parallel.tensor(), fc2),
+                         &Declare(name + ".mix", {kHidden, kHidden}, Init::Normal(0.2)), nullptr});
     }
-    for (Layer& layer : layers_) layer.norm = &Declare(layer.name + ".norm", {kHidden}, Init::Ones());
+    for (Layer& layer : layers_)
+      layer.norm = &Declare(layer.name + ".norm", {kHidden}, Init::Ones());
     if (parallel.last_stage()) output_ = &Declare("output", {kVocab, kHidden}, kInit);
   }
 
@@ -52,8 +51,8 @@ class MixerChunk final : public ModelChunk {
                 const Microbatch& batch) const override {
     if (!last()) return Hidden(context, input, batch.tokens);
     const Value logits = Logits(context, input, batch.tokens);
-    return ScaledMean(
-        context, VocabParallelCrossEntropy(context, logits, batch.targets, kVocab, self_), 1.0f);
+    const Value loss = VocabParallelCrossEntropy(context, logits, batch.targets, kVocab, self_);
+    return ScaledMean(context, loss, 1.0f);
   }
   Value Logits(const ForwardContext& context, const Value& input,
                const Tensor& tokens) const override {
@@ -65,8 +64,7 @@ class MixerChunk final : public ModelChunk {
     std::string name;
     std::unique_ptr<ColumnParallelLinear> fc1;
     std::unique_ptr<RowParallelLinear> fc2;
-    const Parameter* mix;
-    const Parameter* norm;
+    const Parameter *mix, *norm;
   };
   static constexpr Init kInit = {Init::Kind::kNormal, 0.1};
 
@@ -91,8 +89,7 @@ class MixerChunk final : public ModelChunk {
   comm::ProcessGroup& self_;  // the output table is whole on every rank
   ParameterRegistry registry_;
   std::vector<Layer> layers_;
-  const Parameter* table_ = nullptr;   // first stage
-  const Parameter* output_ = nullptr;  // last stage
+  const Parameter *table_ = nullptr, *output_ = nullptr;  // of the first stage, of the last
 };
 
 }  // namespace mixer

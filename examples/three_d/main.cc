@@ -175,7 +175,11 @@ absl::Status Train(comm::GroupFactory& factory) {
 
 }  // namespace
 
-int main() {
+int main(int argc, char** argv) {
+  if (argc > 1) {
+    std::fprintf(stderr, "three_d: there is no argument %s\n", argv[1]);
+    return 2;
+  }
   const absl::Status status = comm::RunRanks(kTensor * kPipeline * kData, {}, Train);
   if (!status.ok()) std::fprintf(stderr, "%s\n", std::string(status.message()).c_str());
   return status.ok() ? 0 : 1;
