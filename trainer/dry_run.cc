@@ -22,8 +22,14 @@ struct StageMemory {
   int64_t total() const { return parameters + gradients + optimizer + activations; }
 };
 
-std::string Mebibytes(int64_t bytes) {
-  return absl::StrFormat("%.1f MiB", static_cast<double>(bytes) / (1 << 20));
+// In the unit that gives up to five digits.
+std::string Size(int64_t bytes) {
+  double size = static_cast<double>(bytes) / (1 << 20);
+  for (const char* unit : {"MiB", "GiB", "TiB"}) {
+    if (size < 1e4) return absl::StrFormat("%.1f %s", size, unit);
+    size /= 1024;
+  }
+  return absl::StrFormat("%.1f PiB", size);
 }
 
 StageMemory MemoryOf(const BucketPlan& plan, int64_t activation_bytes) {
@@ -110,8 +116,8 @@ std::string DescribeStage(const RankTrainer& trainer, int alive, int64_t activat
       "  stage %d: %d parameters a rank in %d buckets; memory a rank %s = parameters %s + "
       "gradients %s + optimizer %s + activations %s (%d microbatches)\n%s",
       trainer.parallel().at().pp, local, static_cast<int>(plan.buckets().size()),
-      Mebibytes(memory.total()), Mebibytes(memory.parameters), Mebibytes(memory.gradients),
-      Mebibytes(memory.optimizer), Mebibytes(memory.activations), alive, DescribePlan(plan));
+      Size(memory.total()), Size(memory.parameters), Size(memory.gradients), Size(memory.optimizer),
+      Size(memory.activations), alive, DescribePlan(plan));
 }
 
 }  // namespace

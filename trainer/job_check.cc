@@ -84,6 +84,7 @@ absl::StatusOr<JobCheckReport> CheckJob(const Grid& grid, const ChunkFactory& ma
   report.steps = kSteps;
   report.microbatches = MicrobatchesToRun(options.global_batch_size / samples, grid.pp_size());
   options.global_batch_size = report.microbatches * samples;
+  FR_ASSIGN_OR_RETURN(options.schedule, MakeSchedule(options, grid));
   ProgramPool pool;
   comm::JobPrograms job;
   const std::vector<int> ranks = RanksToRun(grid);

@@ -73,6 +73,17 @@ std::string TextOf(const pipeline::Schedule& schedule) {
 
 }  // namespace
 
+absl::StatusOr<std::shared_ptr<const pipeline::Schedule>> MakeSchedule(
+    const RankTrainerOptions& options, const Grid& grid) {
+  const int64_t samples = options.micro_batch_size * grid.dp_size();  // of a microbatch
+  const auto microbatches = static_cast<int>(options.global_batch_size / samples);
+  FR_ASSIGN_OR_RETURN(
+      pipeline::Schedule schedule,
+      pipeline::ScheduleByName(options.pipeline_schedule, grid.pp_size(), microbatches));
+  FR_RETURN_IF_ERROR(pipeline::Verify(schedule));
+  return std::make_shared<const pipeline::Schedule>(std::move(schedule));
+}
+
 absl::StatusOr<ForwardOrderGraph> RecordChunkOrder(const ModelChunk& meta_chunk, int64_t seq_length,
                                                    int64_t micro_batch_size) {
   const meta::CountingKernels kernels;
@@ -145,15 +156,14 @@ absl::Status RankTrainer::Build(comm::GroupFactory& factory, const Grid& grid,
 // All ranks run one schedule and count the same samples.
 absl::Status RankTrainer::PlanPipeline() {
   const Grid& grid = parallel_->grid();
-  microbatches_ =
-      static_cast<int>(options_.global_batch_size / (options_.micro_batch_size * grid.dp_size()));
-  FR_ASSIGN_OR_RETURN(
-      const pipeline::Schedule schedule,
-      pipeline::ScheduleByName(options_.pipeline_schedule, grid.pp_size(), microbatches_));
-  FR_RETURN_IF_ERROR(pipeline::Verify(schedule));
+  std::shared_ptr<const pipeline::Schedule> schedule = options_.schedule;
+  if (schedule == nullptr) {
+    FR_ASSIGN_OR_RETURN(schedule, MakeSchedule(options_, grid));
+  }
+  microbatches_ = schedule->microbatches;
   FR_RETURN_IF_ERROR(CheckAgreement(context_, parallel_->world(), "settings",
-                                    absl::StrCat(SettingsOf(options_), TextOf(schedule))));
-  training_actions_ = schedule.stages[parallel_->at().pp];
+                                    absl::StrCat(SettingsOf(options_), TextOf(*schedule))));
+  training_actions_ = schedule->stages[parallel_->at().pp];
   evaluation_actions_ =
       pipeline::ForwardOnly(grid.pp_size(), microbatches_).stages[parallel_->at().pp];
   return absl::OkStatus();

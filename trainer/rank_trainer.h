@@ -22,6 +22,7 @@
 #include "parallel/data_parallel/data_parallel.h"
 #include "parallel/data_parallel/parameter_state.h"
 #include "parallel/pipeline/executor.h"
+#include "parallel/pipeline/schedule.h"
 #include "parallel/topology/parallel_context.h"
 #include "trainer/chunk_stage.h"
 #include "trainer/metrics.h"
@@ -38,6 +39,8 @@ struct RankTrainerOptions {
   DataParallelOptions data_parallel;
   OptimizerOptions optimizer;
   std::string pipeline_schedule = "1f1b";
+  // That schedule, verified, where many ranks are built one after the other; null: each makes it.
+  std::shared_ptr<const pipeline::Schedule> schedule;
   std::string kernels;  // in words, what this rank computes with: all ranks alike
   std::string start;    // in words, what it starts from: all ranks alike
   uint64_t seed = 1234;
@@ -45,6 +48,10 @@ struct RankTrainerOptions {
   int64_t micro_batch_size = 1;
   int64_t global_batch_size = 1;  // a multiple of micro batch x data-parallel size
 };
+
+// The schedule of every step of such a job, verified.
+absl::StatusOr<std::shared_ptr<const pipeline::Schedule>> MakeSchedule(
+    const RankTrainerOptions& options, const Grid& grid);
 
 // One rank of a 3D-parallel job: composes the chunk, its data parallelism, the pipeline and the
 // optimizer, and runs steps. Every method that trains, evaluates or visits state is a collective
