@@ -3,6 +3,7 @@
 
 #include <utility>
 
+#include "absl/strings/str_cat.h"
 #include "core/base/status_macros.h"
 #include "data/blended_dataset.h"
 #include "data/cyclic_dataset.h"
@@ -66,10 +67,16 @@ absl::StatusOr<Datasets> BlendedDatasets(const Arguments& arguments, const GptCo
   GptDatasetOptions options{config.seq_length, config.vocab_size, seed, SplitPart::kTrain};
   Datasets datasets;
   FR_ASSIGN_OR_RETURN(datasets.train, blend.Part(split, options));
-  if (split.weights[static_cast<int>(SplitPart::kValid)] > 0.0) {
-    options.part = SplitPart::kValid;
-    FR_ASSIGN_OR_RETURN(datasets.valid, blend.Part(split, options));
+  const bool evaluates =
+      arguments.training.eval_iters > 0 && split.weights[static_cast<int>(SplitPart::kValid)] > 0.0;
+  if (!evaluates) return datasets;
+  options.part = SplitPart::kValid;
+  auto valid = blend.Part(split, options);
+  if (!valid.ok()) {
+    return absl::InvalidArgumentError(
+        absl::StrCat(valid.status().message(), "; --eval-iters 0 does without it"));
   }
+  datasets.valid = *std::move(valid);
   return datasets;
 }
 

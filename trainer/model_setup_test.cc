@@ -77,6 +77,11 @@ TEST(OpenDatasets, ACorpusIsSplitAndAMissingOneNamed) {
   const absl::StatusOr<Datasets> only = OpenDatasets(arguments, config);
   ASSERT_TRUE(only.ok()) << only.status();
   EXPECT_EQ(only->valid, nullptr);
+  arguments.data.split = "999,1,0";
+  EXPECT_THAT(std::string(OpenDatasets(arguments, config).status().message()),
+              HasSubstr("; --eval-iters 0 does without it"));
+  arguments.training.eval_iters = 0;
+  EXPECT_TRUE(OpenDatasets(arguments, config).ok());
 }
 
 Metadata MetadataOf(const Arguments& arguments) {
