@@ -261,6 +261,19 @@ absl::Status CheckWholeJob(const Arguments& arguments, const TrainingOutput& out
   return CheckMemory(report.bytes);
 }
 
+absl::Status CheckThreads(const ParallelArguments& a) {
+  constexpr int kMostRanks = 1024, kMostThreads = 4096;
+  if (a.world_size > kMostRanks) {
+    return absl::InvalidArgumentError(absl::StrCat("--world-size ", a.world_size, " is above the ",
+                                                   kMostRanks,
+                                                   " ranks that run as threads of one process"));
+  }
+  if (a.world_size * a.threads_per_rank <= kMostThreads) return absl::OkStatus();
+  return absl::InvalidArgumentError(
+      absl::StrCat("--world-size ", a.world_size, " x --threads-per-rank ", a.threads_per_rank,
+                   " is above the ", kMostThreads, " threads of one process"));
+}
+
 // Before hours of training, not after them.
 absl::Status MakeSaveFolder(const std::string& folder) {
   if (folder.empty()) return absl::OkStatus();
@@ -294,12 +307,7 @@ absl::Status RunTraining(const Arguments& arguments, const Datasets& datasets,
 }
 
 absl::Status TrainWithThreads(const Arguments& arguments, const TrainingOutput& output) {
-  constexpr int kMostThreads = 1024;
-  if (arguments.parallel.world_size > kMostThreads) {
-    return absl::InvalidArgumentError(absl::StrCat("--world-size ", arguments.parallel.world_size,
-                                                   " is above the ", kMostThreads,
-                                                   " ranks that run as threads of one process"));
-  }
+  FR_RETURN_IF_ERROR(CheckThreads(arguments.parallel));
   FR_ASSIGN_OR_RETURN(const GptConfig config, ConfigOf(arguments));
   FR_ASSIGN_OR_RETURN(const Datasets datasets, OpenDatasets(arguments, config));
   FR_RETURN_IF_ERROR(CheckWholeJob(arguments, output));

@@ -80,6 +80,8 @@ TEST(BadInput, FlagsAndLayoutsAreNamed) {
   ExpectRefused("--mock-data --train-iters 3 --num-attention-heads 5", "num_attention_heads 5");
   ExpectRefused("--mock-data --train-iters 3 --global-batch-size 3", "--global-batch-size 3");
   ExpectRefused("--mock-data --train-iters 3 --world-size 2000000", "--world-size 2000000");
+  ExpectRefused("--mock-data --train-iters 3 --world-size 8 --threads-per-rank 1000",
+                "--world-size 8 x --threads-per-rank 1000");
   ExpectRefused("--mock-data --train-iters 3 --lr-decay-style wavy", "wavy");
   ExpectRefused("--mock-data --train-iters 3 --registration-order sideways", "sideways");
 }

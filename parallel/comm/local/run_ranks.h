@@ -15,9 +15,10 @@ struct RunRanksOptions {
 };
 
 // Runs `rank_main` once a rank, each on a thread of its own with a factory over one LocalHub, and
-// joins them all. A rank that returns an error or throws GroupError aborts the world, and one that
-// returns OK leaves it: the others' waits end with that error, or where they need the rank that has
-// left. Returns the first error, or OK. This is where GroupError is caught.
+// joins them all. A rank that returns an error or throws GroupError aborts the world, as does a
+// thread that the system will not start, and one that returns OK leaves it: the others' waits end
+// with that error, or where they need the rank that has left. Returns the first error, or OK. This
+// is where GroupError is caught.
 absl::Status RunRanks(int world_size, const RunRanksOptions& options,
                       const std::function<absl::Status(GroupFactory&)>& rank_main);
 
