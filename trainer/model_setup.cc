@@ -24,22 +24,30 @@ absl::StatusOr<int64_t> VocabSize(const Arguments& arguments) {
   return tokenizer->vocab_size();
 }
 
-// Above these nothing has the memory, and bytes of a job would not fit 64 bits.
+// More has no machine the memory or the time for, and counts of it would not fit 64 bits.
 absl::Status CheckFits(const GptConfig& config, double micro_batch_size) {
-  constexpr double kMostElements = 1e16;
   const auto hidden = static_cast<double>(config.hidden_size);
   const auto ffn = static_cast<double>(config.ffn_hidden_size);
   const auto vocab = static_cast<double>(config.padded_vocab_size);
   const auto positions = static_cast<double>(config.max_position_embeddings);
-  const double tokens = static_cast<double>(config.seq_length) * micro_batch_size;
-  const double parameters =
-      (config.num_layers * (4.0 * hidden + 2.0 * ffn) + 2.0 * vocab + positions) * hidden;
-  const double activations = (config.num_layers * (8.0 * hidden + 2.0 * ffn) + vocab) * tokens;
-  for (const auto& [what, elements] :
-       {std::pair("parameters", parameters), std::pair("activations a microbatch", activations)}) {
-    if (elements <= kMostElements) continue;
-    return absl::InvalidArgumentError(absl::StrCat("the model has about ", elements, " ", what,
-                                                   ", and no more than ", kMostElements,
+  const auto length = static_cast<double>(config.seq_length);
+  const double tokens = length * micro_batch_size;
+  const double layers = config.num_layers * (4.0 * hidden + 3.0 * ffn) * hidden;
+  const double head = vocab * hidden;
+  const struct {
+    const char* what;
+    double count, most;
+  } limits[] = {
+      {"parameters", layers + 2.0 * head + positions * hidden, 1e16},
+      {"activations a microbatch",
+       (config.num_layers * (8.0 * hidden + 2.0 * ffn) + vocab) * tokens, 1e16},
+      {"operations a microbatch",
+       2.0 * tokens * (layers + head + 2.0 * config.num_layers * length * hidden), 2e18},
+  };
+  for (const auto& limit : limits) {
+    if (limit.count <= limit.most) continue;
+    return absl::InvalidArgumentError(absl::StrCat("the model has about ", limit.count, " ",
+                                                   limit.what, ", and no more than ", limit.most,
                                                    " can be planned"));
   }
   return absl::OkStatus();

@@ -89,7 +89,7 @@ TEST(BadInput, FlagsAndLayoutsAreNamed) {
 // Before anything is allocated.
 TEST(BadInput, MoreThanTheMachineOrAnyHasIsSaidInFigures) {
   ExpectRefused("--mock-data --train-iters 3 --hidden-size 1048576", "of memory together");
-  ExpectRefused("--mock-data --train-iters 3 --seq-length 1000000000", "of memory together");
+  ExpectRefused("--mock-data --train-iters 3 --seq-length 1000000000", "operations a microbatch");
   ExpectRefused("--mock-data --train-iters 3 --dry-run --hidden-size 2147483644 --seq-length 999",
                 "the model has about");
   ExpectRefused(
