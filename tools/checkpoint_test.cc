@@ -47,16 +47,17 @@ struct Result {
   std::string output;  // of both streams
 };
 
-// Runs the tool in the test's folder, which it is told of as `bazel run` does.
-Result Tool(absl::string_view flags) {
+// Runs a tool in the test's folder, which it is told of as `bazel run` does.
+Result RunTool(absl::string_view tool, absl::string_view flags) {
   const std::string command = absl::StrCat("BUILD_WORKING_DIRECTORY='", testing::TempDir(),
-                                           "' tools/checkpoint ", flags, " 2>&1");
+                                           "' tools/", tool, " ", flags, " 2>&1");
   FILE* pipe = popen(command.c_str(), "r");
   std::string output;
   for (int c = fgetc(pipe); c != EOF; c = fgetc(pipe)) output.push_back(static_cast<char>(c));
   const int status = pclose(pipe);
   return {WIFEXITED(status) ? WEXITSTATUS(status) : -1, output};
 }
+Result Tool(absl::string_view flags) { return RunTool("checkpoint", flags); }
 
 std::string OutputOf(absl::string_view flags) {
   const Result result = Tool(flags);
@@ -178,6 +179,17 @@ TEST(CheckpointTool, ListsAndVerifiesAndNamesWhatIsWrong) {
   EXPECT_THAT(result.output, HasSubstr("there is no file"));
   EXPECT_EQ(Tool("ls nowhere").exit_code, 1);
   EXPECT_EQ(Tool("ponder looked_at").exit_code, 1);
+}
+
+// The vocabulary is padded, differently in either layout.
+TEST(Generate, ContinuesATextWithACheckpointOfAnyLayout) {
+  Train(absl::StrCat(kIn3d, "--train-iters 1 --save ", PathOf("fluent")));
+  const Result result = RunTool("generate", "--load fluent --prompt 'ab c' --num-tokens 3");
+  EXPECT_EQ(result.exit_code, 0) << result.output;
+  EXPECT_EQ(result.output.substr(0, 4), "ab c");
+  EXPECT_EQ(RunTool("generate", "--load fluent --top-k 0").output,
+            "generate: --top-k 0 is not at least 1\n");
+  EXPECT_EQ(RunTool("generate", "--load ''").output, "generate: --load has an empty value\n");
 }
 
 }  // namespace

@@ -7,6 +7,7 @@
 #include <memory>
 #include <string>
 #include <thread>
+#include <tuple>
 #include <utility>
 #include <vector>
 
@@ -23,6 +24,7 @@
 #include "models/gpt.h"
 #include "parallel/comm/local/local_hub.h"
 #include "parallel/topology/parallel_context.h"
+#include "trainer/flag_values.h"
 #include "trainer/model_setup.h"
 #include "trainer/rank_runtime.h"
 
@@ -35,7 +37,7 @@ struct GenerateOptions {
   int64_t num_tokens = 200;
   double temperature = 0.8;
   int top_k = 40;
-  uint64_t seed = 1234;
+  int64_t seed = 1234;
 };
 
 // Weights of a checkpoint, loaded when first read.
@@ -47,8 +49,11 @@ class CheckpointReader final : public ParamReader {
   absl::Status LoadAll(absl::Span<const Parameter* const> parameters) {
     for (const Parameter* parameter : parameters) {
       Tensor value = context_.Empty(parameter->shape(), parameter->dtype());
-      FR_RETURN_IF_ERROR(checkpoint_.LoadPiece({parameter->name(), parameter->global_shape(),
-                                                parameter->box(), 0, value.View({value.numel()})}));
+      value.Clear();  // padding, which is not saved and comes last
+      const Box box = parameter->logical_box();
+      const Tensor saved = value.View({value.numel()}).Slice(0, 0, box.extent.numel());
+      FR_RETURN_IF_ERROR(
+          checkpoint_.LoadPiece({parameter->name(), parameter->logical_shape(), box, 0, saved}));
       values_.emplace(parameter, value.AsReadOnly());
     }
     return absl::OkStatus();
@@ -67,7 +72,7 @@ class CheckpointReader final : public ParamReader {
 int32_t Sample(const std::vector<float>& logits, const GenerateOptions& options, float uniform) {
   std::vector<int32_t> order(logits.size());
   for (size_t i = 0; i < order.size(); ++i) order[i] = static_cast<int32_t>(i);
-  const size_t k = std::min<size_t>(order.size(), std::max(1, options.top_k));
+  const size_t k = std::min<size_t>(order.size(), options.top_k);
   std::partial_sort(order.begin(), order.begin() + k, order.end(),
                     [&](int32_t a, int32_t b) { return logits[a] > logits[b]; });
   if (options.temperature <= 0.0) return order[0];
@@ -123,7 +128,7 @@ absl::Status Generate(const GenerateOptions& options) {
   const int64_t longest = config.position_embedding == PositionEmbedding::kLearned
                               ? config.max_position_embeddings
                               : config.seq_length;
-  const RandomKey key = RandomKey::Root(options.seed).Fold("generate");
+  const RandomKey key = RandomKey::Root(static_cast<uint64_t>(options.seed)).Fold("generate");
   for (int64_t i = 0; i < options.num_tokens; ++i) {
     const size_t begin = std::max<int64_t>(0, static_cast<int64_t>(tokens.size()) - longest);
     const std::vector<float> logits =
@@ -144,12 +149,12 @@ int Fail(absl::string_view what) {
 int Main(std::vector<std::string> arguments) {
   GenerateOptions options;
   CLI::App app("Lets a checkpoint's model continue a text.", "generate");
-  app.add_option("--load", options.load, "folder of the checkpoint")->required();
-  app.add_option("--prompt", options.prompt, "what to continue");
-  app.add_option("--num-tokens", options.num_tokens, "tokens to write at most");
-  app.add_option("--temperature", options.temperature, "of sampling; 0: always the likeliest");
-  app.add_option("--top-k", options.top_k, "tokens to choose among");
-  app.add_option("--seed", options.seed, "of sampling");
+  AddPlain(app, "--load", options.load, "folder of the checkpoint")->required();
+  app.add_option("--prompt", options.prompt, "what to continue")->default_str("'The '");
+  Add(app, "--num-tokens", options.num_tokens, "tokens to write at most");
+  Add(app, "--temperature", options.temperature, "of sampling; 0: always the likeliest");
+  Add(app, "--top-k", options.top_k, "tokens to choose among");
+  Add(app, "--seed", options.seed, "of sampling");
   arguments = NormalizeFlagNames(arguments);
   std::reverse(arguments.begin(), arguments.end());  // as CLI11 wants a vector
   try {
@@ -159,6 +164,13 @@ int Main(std::vector<std::string> arguments) {
     return 0;
   } catch (const CLI::ParseError& error) {
     return Fail(error.what());
+  }
+  for (const auto& [flag, value, least] :
+       {std::tuple("--num-tokens", static_cast<double>(options.num_tokens), 0),
+        std::tuple("--temperature", options.temperature, 0),
+        std::tuple("--top-k", static_cast<double>(options.top_k), 1),
+        std::tuple("--seed", static_cast<double>(options.seed), 0)}) {
+    if (value < least) return Fail(absl::StrCat(flag, " ", value, " is not at least ", least));
   }
   options.load = ResolveUserPath(options.load);
   SetLoopThreads(static_cast<int>(std::max(1u, std::thread::hardware_concurrency())));
