@@ -11,6 +11,7 @@
 #include "core/base/flag_names.h"
 #include "core/base/user_path.h"
 #include "tools/preprocess.h"
+#include "trainer/flag_values.h"
 
 namespace forerun {
 namespace {
@@ -28,9 +29,9 @@ struct WithoutEffect {
 };
 
 void AddFlags(CLI::App& app, PreprocessOptions& options, WithoutEffect& without_effect) {
-  app.add_option("--input", options.input, "text or JSON lines")->required();
-  app.add_option("--output-prefix", options.output_prefix,
-                 "path of the output, without _text_document")
+  AddPlain(app, "--input", options.input, "text or JSON lines")->required();
+  AddPlain(app, "--output-prefix", options.output_prefix,
+           "path of the output, without _text_document")
       ->required();
   app.add_option("--tokenizer-type", options.tokenizer_type, "ByteTokenizer or NullTokenizer");
   app.add_option("--vocab-size", options.vocab_size, "number of ids, for NullTokenizer");

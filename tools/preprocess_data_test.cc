@@ -125,6 +125,7 @@ TEST(PreprocessData, BadFlagsAreNamedWithExitCodeOne) {
   Put("f.txt", "a");
   fails("--output-prefix x", "--input is required");
   fails("--input missing.txt --output-prefix x", "there is no file");
+  fails("--input f.txt --output-prefix ''", "--output-prefix has an empty value");
   fails("--input f.txt --output-prefix x --unknown", "--unknown");
   fails("--input f.txt --output-prefix x --dataset-impl lazy", "--dataset-impl");
   fails("--input f.txt --output-prefix x --tokenizer-type Foo", "there is no tokenizer 'Foo'");
