@@ -112,7 +112,7 @@ absl::Status Generate(const GenerateOptions& options) {
   FR_ASSIGN_OR_RETURN(const GptConfig config, ConfigFromMetadata(checkpoint->metadata()));
   FR_ASSIGN_OR_RETURN(
       const std::unique_ptr<const Tokenizer> tokenizer,
-      TokenizerByType(checkpoint->metadata().at("tokenizer_type"), config.vocab_size));
+      TokenizerByType(checkpoint->metadata().at("tokenizer_type"), config.vocab_size - 1));
   const CpuRuntime runtime(cpu::Kernels());
   comm::LocalHub hub(1, {});
   const std::unique_ptr<comm::GroupFactory> factory = hub.Join(0);

@@ -104,8 +104,9 @@ absl::Status TakeModel(const Metadata& metadata, Arguments& arguments) {
   Taker taker(metadata);
   VisitModel(arguments.model, taker);
   taker("tokenizer_type", arguments.data.tokenizer_type);
-  const ModelArguments& model = arguments.model;
-  arguments.model.group_query_attention = model.num_query_groups != model.num_attention_heads;
+  ModelArguments& model = arguments.model;
+  model.group_query_attention = model.num_query_groups != model.num_attention_heads;
+  if (arguments.data.tokenizer_type == "NullTokenizer") --model.vocab_size;  // as the flag counts
   return taker.status();
 }
 

@@ -18,7 +18,9 @@ namespace forerun {
 namespace {
 
 absl::StatusOr<int64_t> VocabSize(const Arguments& arguments) {
-  if (arguments.model.vocab_size > 0) return arguments.model.vocab_size;
+  // NullTokenizer adds an id of its own to those of the flag.
+  const bool counts_all = arguments.data.tokenizer_type != "NullTokenizer";
+  if (counts_all && arguments.model.vocab_size > 0) return arguments.model.vocab_size;
   FR_ASSIGN_OR_RETURN(const auto tokenizer,
                       TokenizerByType(arguments.data.tokenizer_type, arguments.model.vocab_size));
   return tokenizer->vocab_size();

@@ -105,6 +105,16 @@ TEST(ModelMetadata, BuildsTheSameModelAgain) {
   EXPECT_EQ(config->dtype, DType::kBF16);
 }
 
+// Its flag is the number of ids in a text, one less than the model knows.
+TEST(ModelMetadata, TheNullTokenizersVocabularyIsTheSameAgain) {
+  const Arguments arguments = Parse("--tokenizer-type NullTokenizer --vocab-size 50");
+  EXPECT_EQ(ConfigOf(arguments)->vocab_size, 51);
+  Arguments again;
+  ASSERT_EQ(TakeModel(MetadataOf(arguments), again), absl::OkStatus());
+  EXPECT_EQ(again.model.vocab_size, 50);
+  EXPECT_EQ(ConfigFromMetadata(MetadataOf(arguments))->vocab_size, 51);
+}
+
 TEST(ModelMetadata, AnEntryThatIsMissingOrMalformedIsNamed) {
   Metadata metadata = MetadataOf(Parse(""));
   metadata["swiglu"] = "perhaps";
