@@ -158,13 +158,15 @@ TEST_F(CheckpointTest, TheLatestIsLoadedUnlessAnotherIsAskedFor) {
   EXPECT_EQ(*ReadFile(LatestFile(directory_)), "2\n");
 }
 
-TEST_F(CheckpointTest, SavingAnIterationAgainReplacesIt) {
+TEST_F(CheckpointTest, SavingAnIterationAgainReplacesItAndRemovesWhatInterruptedSavesLeft) {
   TestState state;
   TestState::Piece& w = state.AddWhole("w", Shape{8}, DType::kU8);
   ASSERT_TRUE(Save(1, state).ok());
   w.FillBytes(42);
   const auto expected = state.bytes();
-  fs::create_directories(Folder(1) + ".tmp/stale");
+  for (const char* left : {"1.tmp/stale", "7.tmp/stale", "1.old/stale", "5.old/all_there_is"}) {
+    fs::create_directories(absl::StrCat(directory_, "/iter_000000", left));
+  }
   ASSERT_TRUE(Save(1, state).ok());
   w.FillBytes(0);
   ASSERT_TRUE(Load(state).ok());
@@ -172,6 +174,8 @@ TEST_F(CheckpointTest, SavingAnIterationAgainReplacesIt) {
   EXPECT_FALSE(fs::exists(Folder(1) + ".old"));
   EXPECT_FALSE(fs::exists(Folder(1) + ".tmp"));
   EXPECT_FALSE(fs::exists(Folder(1) + "/stale"));
+  EXPECT_FALSE(fs::exists(Folder(7) + ".tmp"));
+  EXPECT_TRUE(fs::exists(Folder(5) + ".old"));
 }
 
 TEST_F(CheckpointTest, TheOneBeforeGoesUnlessItsIterationIsRetained) {

@@ -11,6 +11,7 @@
 namespace forerun {
 
 constexpr char kManifestFile[] = "manifest.json";
+constexpr char kIterationPrefix[] = "iter_";
 constexpr char kPiecesMetadata[] = "forerun.pieces";  // in a rank's file
 
 inline std::string LatestFile(const std::string& directory) {
@@ -18,7 +19,7 @@ inline std::string LatestFile(const std::string& directory) {
 }
 
 inline std::string IterationFolder(const std::string& directory, int64_t iteration) {
-  return absl::StrFormat("%s/iter_%07d", directory, iteration);
+  return absl::StrFormat("%s/%s%07d", directory, kIterationPrefix, iteration);
 }
 
 inline std::string RankFile(int rank) { return absl::StrFormat("rank_%05d.safetensors", rank); }

@@ -10,6 +10,7 @@
 #include <system_error>
 #include <utility>
 
+#include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "checkpoint/checkpoint.h"
 #include "checkpoint/paths.h"
@@ -199,9 +200,31 @@ absl::Status Publish(const SaveOptions& options, const std::string& folder,
   return Remove(old);
 }
 
+// Whether a path is what an interrupted save, or removal, of any iteration left. An .old folder is
+// one only where its iteration has a folder; otherwise it is that iteration's checkpoint.
+bool IsLeftover(const fs::path& path) {
+  if (!absl::StartsWith(path.filename().string(), kIterationPrefix)) return false;
+  return path.extension() == ".tmp" ||
+         (path.extension() == ".old" && Exists(fs::path(path).replace_extension().string()));
+}
+
+absl::Status RemoveLeftovers(const std::string& directory) {
+  std::error_code error;
+  std::vector<std::string> leftovers;
+  for (fs::directory_iterator entry(directory, error), end; !error && entry != end;
+       entry.increment(error)) {
+    if (IsLeftover(entry->path())) leftovers.push_back(entry->path().string());
+  }
+  if (error) {
+    return absl::UnavailableError(absl::StrCat(directory, " cannot be read: ", error.message()));
+  }
+  for (const std::string& path : leftovers) FR_RETURN_IF_ERROR(Remove(path));
+  return absl::OkStatus();
+}
+
 absl::Status PrepareFolder(const std::string& directory, const std::string& aside) {
   FR_RETURN_IF_ERROR(MakeFolders(directory));
-  FR_RETURN_IF_ERROR(Remove(aside));
+  FR_RETURN_IF_ERROR(RemoveLeftovers(directory));
   return MakeFolders(aside);
 }
 

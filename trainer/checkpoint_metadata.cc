@@ -14,7 +14,7 @@ namespace {
 
 // The one table of a model's entries.
 template <typename Model, typename Visit>
-void VisitModel(Model& model, Visit&& visit) {
+void VisitModel(Model&& model, Visit&& visit) {
   visit("num_layers", model.num_layers);
   visit("hidden_size", model.hidden_size);
   visit("ffn_hidden_size", model.ffn_hidden_size);
@@ -66,6 +66,10 @@ bool FromText(const std::string& text, std::string& value) {
   return true;
 }
 
+std::string FlagOf(const std::string& name) {
+  return absl::StrCat("--", absl::StrReplaceAll(name, {{"_", "-"}}));
+}
+
 template <typename T>
 absl::Status TakeEntry(const Metadata& metadata, const std::string& name, T& value) {
   const auto found = metadata.find(name);
@@ -111,17 +115,18 @@ absl::Status TakeModel(const Metadata& metadata, Arguments& arguments) {
 }
 
 absl::Status CheckSameModel(const Metadata& saved, const Metadata& wanted) {
-  const std::set<std::string> free = {"bf16", "seq_length", "tokenizer_type", "attention_dropout",
-                                      "hidden_dropout"};
-  for (const auto& [name, value] : wanted) {
-    if (free.count(name) > 0) continue;
+  const std::set<std::string> free = {"bf16", "seq_length", "attention_dropout", "hidden_dropout"};
+  absl::Status status;
+  // In the table's order, where what is given comes before what follows from it.
+  VisitModel(ModelArguments(), [&](const std::string& name, const auto&) {
     const auto found = saved.find(name);
     const std::string theirs = found == saved.end() ? "nothing" : found->second;
-    if (theirs == value) continue;
-    return absl::InvalidArgumentError(
-        absl::StrCat("the checkpoint's model has ", name, " ", theirs, ", this run's has ", value));
-  }
-  return absl::OkStatus();
+    const std::string& ours = wanted.at(name);
+    if (!status.ok() || free.count(name) > 0 || theirs == ours) return;
+    status = absl::InvalidArgumentError(absl::StrCat("the checkpoint's model has ", FlagOf(name),
+                                                     " ", theirs, ", this run's has ", ours));
+  });
+  return status;
 }
 
 Metadata ScheduleMetadata(const TrainingArguments& training) {
@@ -144,8 +149,8 @@ absl::Status CheckSameSchedule(const Metadata& saved, const TrainingArguments& t
   for (const auto& [name, value] : ScheduleMetadata(training)) {
     if (theirs_in_words.at(name) == value) continue;
     return absl::InvalidArgumentError(
-        absl::StrCat("the checkpoint was trained with --", absl::StrReplaceAll(name, {{"_", "-"}}),
-                     " ", theirs_in_words.at(name), ", this run has ", value,
+        absl::StrCat("the checkpoint was trained with ", FlagOf(name), " ",
+                     theirs_in_words.at(name), ", this run has ", value,
                      "; --use-checkpoint-opt_param-scheduler takes the checkpoint's schedule, "
                      "--override-opt_param-scheduler this run's"));
   }

@@ -19,7 +19,7 @@ using Metadata = std::map<std::string, std::string>;
 Metadata ModelMetadata(const Arguments& arguments, int64_t vocab_size);
 // Back. Fails naming the entry that is missing or malformed.
 absl::Status TakeModel(const Metadata& metadata, Arguments& arguments);
-// Fails, naming the first difference, where a checkpoint's model is another one. Precision, dropout
+// Fails, naming the flag of the first difference, where a checkpoint's model is another one. Precision, dropout
 // and the length of samples may differ.
 absl::Status CheckSameModel(const Metadata& saved, const Metadata& wanted);
 

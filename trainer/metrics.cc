@@ -48,8 +48,9 @@ absl::Status MetricsFile::Write(const StepMetrics& m) {
         {"pipeline", m.exposed.pipeline_ms}}},
   };
   file_ << line.dump() << std::endl;
-  if (!file_) return absl::DataLossError(absl::StrCat("cannot write metrics file ", path_));
-  return absl::OkStatus();
+  if (file_) return absl::OkStatus();
+  return absl::DataLossError(
+      absl::StrCat("cannot write metrics file ", path_, ": ", std::strerror(errno)));
 }
 
 }  // namespace forerun

@@ -73,7 +73,8 @@ TEST(MetricsFile, APathThatCannotBeWrittenIsNamed) {
             "cannot write metrics file /nowhere/m.jsonl: No such file or directory");
   absl::StatusOr<MetricsFile> full = MetricsFile::Open("/dev/full");
   ASSERT_TRUE(full.ok());
-  EXPECT_EQ(full->Write(Example()).message(), "cannot write metrics file /dev/full");
+  EXPECT_EQ(full->Write(Example()).message(),
+            "cannot write metrics file /dev/full: No space left on device");
 }
 
 TEST(LogLine, HasTheFieldsOfMegatronLm) {

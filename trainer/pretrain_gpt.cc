@@ -4,6 +4,8 @@
 #include <string>
 #include <vector>
 
+#include "absl/status/status.h"
+#include "absl/strings/str_cat.h"
 #include "absl/types/optional.h"
 #include "trainer/arguments.h"
 #include "trainer/dry_run.h"
@@ -42,11 +44,17 @@ absl::Status Train(const Arguments& arguments) {
     if (!opened.ok()) return opened.status();
     trace = *std::move(opened);
   }
-  absl::Status written;
+  absl::Status written;  // the first failure; training is worth more than its records
+  const auto note = [&](const absl::Status& status) {
+    if (status.ok() || !written.ok()) return;
+    written = status;
+    PrintLine(absl::StrCat(status.message(), "; the run goes on without it"));
+  };
   TrainingOutput output;
   output.print = PrintLine;
   output.on_step = [&](const StepMetrics& step) {
-    if (metrics.has_value() && written.ok()) written = metrics->Write(step);
+    if (metrics.has_value() && written.ok()) note(metrics->Write(step));
+    if (trace != nullptr) note(trace->status());
   };
   if (trace != nullptr) {
     output.on_trace = [&](int rank, const StepTrace& step, const BucketPlan& plan) {
@@ -55,7 +63,8 @@ absl::Status Train(const Arguments& arguments) {
   }
   const absl::Status trained = TrainWithThreads(arguments, output);
   if (!trained.ok()) return trained;
-  return trace != nullptr && !trace->status().ok() ? trace->status() : written;
+  if (trace != nullptr) note(trace->status());
+  return written;
 }
 
 int Main(const std::vector<std::string>& args) {

@@ -51,8 +51,9 @@ TraceFile::~TraceFile() {
 
 absl::Status TraceFile::status() const {
   MutexLock lock(&mutex_);
-  if (file_) return absl::OkStatus();
-  return absl::DataLossError(absl::StrCat("cannot write trace file ", path_));
+  if (error_ == 0) return absl::OkStatus();
+  return absl::DataLossError(
+      absl::StrCat("cannot write trace file ", path_, ": ", std::strerror(error_)));
 }
 
 void TraceFile::Write(const std::string& json) {
@@ -109,6 +110,7 @@ void TraceFile::Add(int rank, const StepTrace& trace, const BucketPlan& plan) {
   AddCompute(rank, trace);
   for (const TransferEvent& event : trace.gathers) AddTransfer(rank, kGather, event, plan);
   for (const TransferEvent& event : trace.reductions) AddTransfer(rank, kReduce, event, plan);
+  if (!file_.flush() && error_ == 0) error_ = errno;
 }
 
 }  // namespace forerun

@@ -45,6 +45,7 @@ class TraceFile {
   const std::string path_;
   mutable Mutex mutex_;
   std::ofstream file_ ABSL_GUARDED_BY(mutex_);
+  int error_ ABSL_GUARDED_BY(mutex_) = 0;  // of the first write that failed, as errno has it
   bool empty_ ABSL_GUARDED_BY(mutex_) = true;
   // By rank, once its tracks have names: where the last slice of each ends, in seconds.
   std::vector<std::vector<double>> drawn_ ABSL_GUARDED_BY(mutex_);

@@ -19,6 +19,8 @@
 #include "core/ops/cpu/matmul.h"
 #include "optim/lr_schedule.h"
 #include "parallel/comm/local/run_ranks.h"
+#include "parallel/data_parallel/agreement.h"
+#include "trainer/checkpoint_loading.h"
 #include "trainer/checkpoint_metadata.h"
 #include "trainer/checkpoint_saver.h"
 #include "trainer/job_check.h"
@@ -94,9 +96,9 @@ class TrainingLoop {
                         Checkpoint::Open(arguments_.checkpoint.load, start.checkpoint));
     const Metadata& saved = checkpoint->metadata();
     FR_RETURN_IF_ERROR(CheckSameModel(saved, ModelMetadata(arguments_, config_.vocab_size)));
-    const auto load = [&](Stateful& state) { return checkpoint->Load(state); };
-    FR_RETURN_IF_ERROR(trainer_.LoadWeights(load));
-    if (start.with_optimizer) FR_RETURN_IF_ERROR(trainer_.LoadOptimizer(load));
+    const auto load = [&](Stateful& state) { return LoadInAnyPrecision(*checkpoint, state); };
+    FR_RETURN_IF_ERROR(Agree(trainer_.LoadWeights(load)));
+    if (start.with_optimizer) FR_RETURN_IF_ERROR(Agree(trainer_.LoadOptimizer(load)));
     done_ = start.iteration;
     consumed_ = start.consumed_samples;
     Print(absl::StrCat("loaded checkpoint ", checkpoint->path(), " at iteration ", done_));
@@ -107,6 +109,10 @@ class TrainingLoop {
                          cpu::MatmulChoice(), ": bits may differ from an unbroken run's"));
     }
     return absl::OkStatus();
+  }
+
+  absl::Status Agree(const absl::Status& mine) {
+    return AgreeOnStatus(trainer_.parallel().world(), mine);
   }
 
   absl::Status Save() {

@@ -20,6 +20,7 @@ namespace {
 
 using testing::AnyOf;
 using testing::HasSubstr;
+using testing::Not;
 using testing::StartsWith;
 
 constexpr char kModel[] =
@@ -123,11 +124,28 @@ TEST(BadInput, OutputsThatCannotBeWrittenAreNamedBeforeTraining) {
                 "nowhere/m.jsonl");
 }
 
+// Records are worth less than the run: it goes on, saves, and ends with the error.
+TEST(BadInput, RecordsThatFillTheDiskAreNamedAtOnceAndTheRunGoesOn) {
+  for (const std::string file : {"metrics", "trace"}) {
+    const ProgramResult result = Pretrain(absl::StrCat("--mock-data --train-iters 3 --", file,
+                                                       "-file /dev/full --save records_", file));
+    const std::string what =
+        absl::StrCat("cannot write ", file, " file /dev/full: No space left on device");
+    EXPECT_EQ(result.exit_code, 1);
+    EXPECT_EQ(result.err, absl::StrCat("pretrain_gpt: ", what, "\n"));
+    const size_t said = result.out.find(absl::StrCat(what, "; the run goes on without it"));
+    ASSERT_NE(said, std::string::npos) << result.out;
+    EXPECT_NE(result.out.find("saved checkpoint of iteration 3", said), std::string::npos);
+  }
+}
+
 TEST(BadInput, ACorruptCheckpointIsNamed) {
   ExpectTrains("--mock-data --train-iters 2 --save flipped");
   Rewrite(PathOf("flipped/iter_0000002/rank_00001.safetensors"),
           [](std::string& bytes) { bytes[bytes.size() - 40] ^= 1; });
   ExpectRefused("--mock-data --train-iters 3 --load flipped", "rank_00001.safetensors is corrupt");
+  EXPECT_THAT(Pretrain("--mock-data --train-iters 3 --load flipped").out,
+              Not(HasSubstr("loaded checkpoint")));
   ExpectTrains("--mock-data --train-iters 2 --save cut");
   Rewrite(PathOf("cut/iter_0000002/rank_00000.safetensors"),
           [](std::string& bytes) { bytes.resize(bytes.size() - 100); });
@@ -141,9 +159,9 @@ TEST(BadInput, ACorruptCheckpointIsNamed) {
 TEST(BadInput, AForeignCheckpointIsNamed) {
   ExpectTrains("--mock-data --train-iters 2 --save narrow");
   ExpectRefused("--mock-data --train-iters 3 --load narrow --hidden-size 64",
-                "the checkpoint's model has ffn_hidden_size 128, this run's has 256");
-  ExpectRefused("--mock-data --train-iters 3 --load narrow --num-layers 4", "num_layers 2");
-  ExpectRefused("--mock-data --train-iters 3 --load narrow --vocab-size 1000", "vocab_size");
+                "the checkpoint's model has --hidden-size 32, this run's has 64");
+  ExpectRefused("--mock-data --train-iters 3 --load narrow --num-layers 4", "--num-layers 2");
+  ExpectRefused("--mock-data --train-iters 3 --load narrow --vocab-size 1000", "--vocab-size");
   ExpectRefused("--mock-data --train-iters 3 --load narrow/iter_0000002",
                 "narrow/iter_0000002 holds no checkpoint");
   ExpectRefused("--mock-data --train-iters 3 --load absent", "absent holds no checkpoint");

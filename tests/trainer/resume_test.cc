@@ -175,7 +175,18 @@ TEST_F(Resumed, TheModelsFlagsCanComeFromTheCheckpoint) {
   EXPECT_EQ(run->losses.size(), 5u);
   EXPECT_EQ(StepDifference(*run, *whole_, 1e-5), "");
   EXPECT_EQ(TrainWith(rest + " --hidden-size 32").status().message(),
-            "the checkpoint's model has hidden_size 64, this run's has 32");
+            "the checkpoint's model has --hidden-size 64, this run's has 32");
+}
+
+// fp32 weights become the masters of 16-bit ones, and masters the fp32 weights.
+TEST_F(Resumed, InTheOtherPrecisionEveryFp32ValueIsTaken) {
+  const std::string sixteen = Folder("sixteen"), back = Folder("back");
+  GoOn(absl::StrCat("--bf16 --train-iters 5 --save ", sixteen));
+  Train(absl::StrCat("--train-iters 5 --load ", sixteen, " --save ", back));
+  EXPECT_EQ(TensorDifference(Saved(), back, 5), "");
+  const TrainingRun rest = GoOn("--bf16 --train-iters 10");
+  ASSERT_EQ(rest.losses.size(), 5u);
+  EXPECT_EQ(StepDifference(rest, *whole_, 1e-2), "");
 }
 
 // The same file names and bytes under two folders.
