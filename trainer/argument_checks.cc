@@ -137,7 +137,7 @@ absl::Status CheckModel(const ModelArguments& a) {
                      {"--hidden-size", a.hidden_size, 1},
                      {"--ffn-hidden-size", a.ffn_hidden_size, 0},
                      {"--num-attention-heads", a.num_attention_heads, 1},
-                     {"--num-query-groups", a.num_query_groups, 1},
+                     {"--num-query-groups", a.num_query_groups, 0},
                      {"--seq-length", a.seq_length, 1},
                      {"--max-position-embeddings", a.max_position_embeddings, 0},
                      {"--rotary-base", a.rotary_base, 1},
@@ -155,12 +155,13 @@ absl::Status ResolveModel(ModelArguments& a) {
     a.ffn_hidden_size = a.swiglu ? (a.hidden_size * 8 / 3 + 63) / 64 * 64 : 4 * a.hidden_size;
   }
   if (a.max_position_embeddings == 0) a.max_position_embeddings = a.seq_length;
-  if (!a.group_query_attention && a.num_query_groups != 1 &&
-      a.num_query_groups != a.num_attention_heads) {
+  if (a.num_query_groups == 0) {
+    a.num_query_groups = a.group_query_attention ? 1 : a.num_attention_heads;
+  }
+  if (!a.group_query_attention && a.num_query_groups != a.num_attention_heads) {
     return absl::InvalidArgumentError(
         absl::StrCat("--num-query-groups ", a.num_query_groups, " needs --group-query-attention"));
   }
-  if (!a.group_query_attention) a.num_query_groups = a.num_attention_heads;
   if (a.position_embedding_type != "learned_absolute" && a.position_embedding_type != "rope") {
     return absl::InvalidArgumentError(
         absl::StrCat("--position-embedding-type ", a.position_embedding_type,

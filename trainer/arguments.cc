@@ -77,7 +77,8 @@ void AddModel(CLI::App& app, ModelArguments& a, bool required) {
   AddPlain(app, "--num-attention-heads", a.num_attention_heads, "query heads")->required(required);
   app.add_flag("--group-query-attention", a.group_query_attention,
                "query heads share key and value heads");
-  Add(app, "--num-query-groups", a.num_query_groups, "key and value heads when grouped");
+  AddPlain(app, "--num-query-groups", a.num_query_groups,
+           "key and value heads when grouped; default 1");
   AddPlain(app, "--seq-length", a.seq_length, "tokens of a sample")->required(required);
   AddPlain(app, "--max-position-embeddings", a.max_position_embeddings,
            "learned positions; default the sequence length");

@@ -42,7 +42,7 @@ struct ModelArguments {
   int64_t ffn_hidden_size = 0;  // 0: 4 x hidden; with swiglu 8/3 of it, rounded up to 64
   int64_t num_attention_heads = 0;
   bool group_query_attention = false;
-  int64_t num_query_groups = 1;
+  int64_t num_query_groups = 0;  // 0: 1 when grouped, otherwise the heads
   int64_t seq_length = 0;
   int64_t max_position_embeddings = 0;  // 0: seq_length
   std::string position_embedding_type = "learned_absolute";

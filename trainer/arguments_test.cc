@@ -130,7 +130,8 @@ TEST(Arguments, NoValueIsTakenForAnother) {
             "--num-layers 2.5 is not a whole number in the range of this flag");
   EXPECT_EQ(Refusal("--lr 1e400"), "--lr 1e400 is not a number of finite size");
   EXPECT_EQ(Refusal("--bf16=maybe"), "--bf16 takes no value but true or false");
-  EXPECT_EQ(Refusal("--num-query-groups 2"), "--num-query-groups 2 needs --group-query-attention");
+  EXPECT_EQ(Refusal("--num-query-groups 1"), "--num-query-groups 1 needs --group-query-attention");
+  EXPECT_EQ(Parsed("--group-query-attention").model.num_query_groups, 1);
   EXPECT_THAT(Refusal("--tokenizer-type Wordy --vocab-size 9"), HasSubstr("no tokenizer 'Wordy'"));
 }
 

@@ -129,7 +129,7 @@ TEST(CheckSameModel, TheFirstDifferenceIsNamed) {
   EXPECT_TRUE(CheckSameModel(saved, saved).ok());
   const Metadata wider = MetadataOf(Parse("--hidden-size 128 --ffn-hidden-size 256"));
   EXPECT_EQ(CheckSameModel(saved, wider).message(),
-            "the checkpoint's model has hidden_size 64, this run's has 128");
+            "the checkpoint's model has --hidden-size 64, this run's has 128");
   // Precision, dropout and sample length may change between runs, and so does padding.
   const Metadata similar =
       MetadataOf(Parse("--bf16 --hidden-dropout 0 --tensor-model-parallel-size 2"));
