@@ -30,7 +30,7 @@
 // A checkpoint is written as iter_0000010.tmp and renamed when it is complete and on the disk. One
 // of the same iteration that was there before is kept as iter_0000010.old until then; a reader that
 // finds no iter_0000010 takes that one. So whenever a save is interrupted, what the latest file
-// names can be loaded; what else it left there the next save removes.
+// names can be loaded; the next save cleans up.
 namespace forerun {
 
 struct SaveOptions {

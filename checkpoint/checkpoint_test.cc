@@ -158,7 +158,7 @@ TEST_F(CheckpointTest, TheLatestIsLoadedUnlessAnotherIsAskedFor) {
   EXPECT_EQ(*ReadFile(LatestFile(directory_)), "2\n");
 }
 
-TEST_F(CheckpointTest, SavingAnIterationAgainReplacesItAndRemovesWhatInterruptedSavesLeft) {
+TEST_F(CheckpointTest, SavingAnIterationAgainReplacesItAndCleansUpAfterInterruptedSaves) {
   TestState state;
   TestState::Piece& w = state.AddWhole("w", Shape{8}, DType::kU8);
   ASSERT_TRUE(Save(1, state).ok());
@@ -175,7 +175,8 @@ TEST_F(CheckpointTest, SavingAnIterationAgainReplacesItAndRemovesWhatInterrupted
   EXPECT_FALSE(fs::exists(Folder(1) + ".tmp"));
   EXPECT_FALSE(fs::exists(Folder(1) + "/stale"));
   EXPECT_FALSE(fs::exists(Folder(7) + ".tmp"));
-  EXPECT_TRUE(fs::exists(Folder(5) + ".old"));
+  EXPECT_FALSE(fs::exists(Folder(5) + ".old"));
+  EXPECT_TRUE(fs::exists(Folder(5) + "/all_there_is"));
 }
 
 TEST_F(CheckpointTest, TheOneBeforeGoesUnlessItsIterationIsRetained) {

@@ -200,31 +200,33 @@ absl::Status Publish(const SaveOptions& options, const std::string& folder,
   return Remove(old);
 }
 
-// Whether a path is what an interrupted save, or removal, of any iteration left. An .old folder is
-// one only where its iteration has a folder; otherwise it is that iteration's checkpoint.
-bool IsLeftover(const fs::path& path) {
-  if (!absl::StartsWith(path.filename().string(), kIterationPrefix)) return false;
-  return path.extension() == ".tmp" ||
-         (path.extension() == ".old" && Exists(fs::path(path).replace_extension().string()));
+// Clears what interrupted saves and removals of any iteration left at `path`. An .old folder whose
+// iteration has no other is its checkpoint, and gets the name back.
+absl::Status CleanUp(const fs::path& path) {
+  if (!absl::StartsWith(path.filename().string(), kIterationPrefix)) return absl::OkStatus();
+  if (path.extension() == ".tmp") return Remove(path.string());
+  if (path.extension() != ".old") return absl::OkStatus();
+  const std::string folder = fs::path(path).replace_extension().string();
+  return Exists(folder) ? Remove(path.string()) : Rename(path.string(), folder);
 }
 
-absl::Status RemoveLeftovers(const std::string& directory) {
+absl::Status CleanUpAll(const std::string& directory) {
   std::error_code error;
-  std::vector<std::string> leftovers;
+  std::vector<fs::path> paths;
   for (fs::directory_iterator entry(directory, error), end; !error && entry != end;
        entry.increment(error)) {
-    if (IsLeftover(entry->path())) leftovers.push_back(entry->path().string());
+    paths.push_back(entry->path());
   }
   if (error) {
     return absl::UnavailableError(absl::StrCat(directory, " cannot be read: ", error.message()));
   }
-  for (const std::string& path : leftovers) FR_RETURN_IF_ERROR(Remove(path));
+  for (const fs::path& path : paths) FR_RETURN_IF_ERROR(CleanUp(path));
   return absl::OkStatus();
 }
 
 absl::Status PrepareFolder(const std::string& directory, const std::string& aside) {
   FR_RETURN_IF_ERROR(MakeFolders(directory));
-  FR_RETURN_IF_ERROR(RemoveLeftovers(directory));
+  FR_RETURN_IF_ERROR(CleanUpAll(directory));
   return MakeFolders(aside);
 }
 
