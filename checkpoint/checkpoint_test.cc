@@ -12,6 +12,7 @@
 #include "core/base/output_file.h"
 #include "core/tensor/dtype.h"
 #include "core/tensor/shape.h"
+#include "core/tensor/stateful.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
 
@@ -231,6 +232,31 @@ TEST_F(CheckpointTest, AStateThatCannotBeSavedPublishesNothing) {
   EXPECT_EQ(Save(2, state).message(), "this state fails");
   EXPECT_FALSE(fs::exists(Folder(2)));
   EXPECT_EQ(*LatestIteration(directory_), 1);
+}
+
+// Fails once its file is there.
+class FailsWhenWritten final : public Stateful {
+ public:
+  absl::Status Save(absl::FunctionRef<absl::Status(const StatePiece&)>) override {
+    return ++passes_ == 2 ? absl::InternalError("this state fails") : absl::OkStatus();
+  }
+  absl::Status Load(absl::FunctionRef<absl::Status(const StatePiece&)>) override {
+    return absl::OkStatus();
+  }
+
+ private:
+  int passes_ = 0;
+};
+
+// Otherwise its file would go while rank 0 removes the folder, which then may fail.
+TEST_F(CheckpointTest, ARankThatFailsHasRemovedItsFileWhenTheOthersLearnOfIt) {
+  FailsWhenWritten state;
+  const auto agree = [&](const absl::Status& mine) {
+    EXPECT_TRUE(mine.ok() || fs::is_empty(Folder(1) + ".tmp"));
+    return mine;
+  };
+  EXPECT_EQ(SaveCheckpoint({directory_, 1, 0, 1, {}}, {&state}, agree).message(),
+            "this state fails");
 }
 
 // Changes one byte of a file in place.

@@ -239,7 +239,9 @@ absl::Status SaveCheckpoint(const SaveOptions& options, absl::Span<Stateful* con
   const std::string aside = absl::StrCat(folder, ".tmp");
   const bool leads = options.rank == 0;
   FR_RETURN_IF_ERROR(agree(leads ? PrepareFolder(options.directory, aside) : absl::OkStatus()));
-  absl::Status status = agree(RankWriter(aside, options.rank).Run(states));
+  // The writer has closed, or removed, its file before anyone is told.
+  const absl::Status written = RankWriter(aside, options.rank).Run(states);
+  absl::Status status = agree(written);
   if (status.ok()) status = agree(leads ? Publish(options, folder, aside) : absl::OkStatus());
   if (!status.ok() && leads) Remove(aside).IgnoreError();  // it may be why the disk is full
   return status;
