@@ -94,7 +94,7 @@ class Checkpoint {
   // saved, another global shape, missing elements and corrupt files, and then the piece's values
   // are unspecified.
   absl::Status LoadPiece(const StatePiece& piece);
-  // Reads everything: every byte matches its hash, and every element of every tensor was saved
+  // Reads everything: every piece matches its hash, and every element of every tensor was saved
   // exactly once. Fails naming the first file or tensor of which that is not so.
   absl::Status Verify();
 

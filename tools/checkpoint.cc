@@ -54,7 +54,7 @@ absl::Status List(const Options& options) {
 absl::Status Verify(const Options& options) {
   FR_ASSIGN_OR_RETURN(const std::unique_ptr<Checkpoint> checkpoint, Open(options));
   FR_RETURN_IF_ERROR(checkpoint->Verify());
-  std::printf("%s: every byte matches its hash, every element of %lld tensors is there once\n",
+  std::printf("%s: every piece matches its hash, every element of %lld tensors is there once\n",
               checkpoint->path().c_str(), static_cast<long long>(checkpoint->tensors().size()));
   return absl::OkStatus();
 }
